@@ -30,9 +30,9 @@ pub fn run() -> Result<(), Box<dyn Error>> {
 
     let begun = Instant::now();
     let mut cells = 0;
-    database::collect(&runs, &into, &mut |taken| match taken.outcome {
+    database::collect(&runs, &into, &mut |path, outcome| match outcome {
         database::Outcome::Added { cells: added } => cells += added,
-        other => eprintln!("{}: {other:?}", taken.path.display()),
+        other => eprintln!("{}: {other:?}", path.display()),
     })?;
     println!(
         "collect: {count} runs, {cells} cells in {:.1} s, at most {} of memory",
@@ -40,7 +40,7 @@ pub fn run() -> Result<(), Box<dyn Error>> {
         peak()
     );
     let begun = Instant::now();
-    database::collect(&runs, &into, &mut |_| ())?;
+    database::collect(&runs, &into, &mut |_, _| ())?;
     println!("collect again, nothing new: {:.1} s", begun.elapsed().as_secs_f64());
 
     let experiment = Experiment::read(&template.join("spec.toml"))?;

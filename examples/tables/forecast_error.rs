@@ -10,21 +10,42 @@ use std::error::Error;
 use std::path::PathBuf;
 
 use crate::argument;
+use crate::published_check::FAMILIES;
 use batchstep::analysis::mechanisms::formulas::Family;
-use batchstep::predict::published_kernels::model::Assumptions;
-use batchstep::predict::published_kernels::validation::{Errors, LeftOut, Prediction, predictions};
+use batchstep::predict::published_kernels::model::{Assumptions, KernelModel};
+use batchstep::predict::published_kernels::validation::{
+    Errors, Prediction, convolutions, of_layers_left_out, predictions,
+};
 use batchstep::predict::published_kernels::{PATH, Published};
+
+/// The full model first.
+const ASSUMPTIONS: [(Assumptions, &str); 4] = [
+    (Assumptions::BOTH, "padding and rounds"),
+    (Assumptions { padding: false, rounds: true }, "without padding"),
+    (Assumptions { padding: true, rounds: false }, "without rounds"),
+    (Assumptions { padding: false, rounds: false }, "without both"),
+];
+
+/// Each GPU in turn; one model of all the others.
+fn of_gpus_left_out(published: &Published, gpu: usize, assumed: Assumptions) -> Vec<Prediction> {
+    let others = published.launches.iter().filter(|launch| launch.gpu != gpu);
+    predictions(published, convolutions(published, gpu), &KernelModel::fit(published, others, assumed))
+}
+
+type LeftOut = fn(&Published, usize, Assumptions) -> Vec<Prediction>;
 
 pub fn run() -> Result<(), Box<dyn Error>> {
     let path = argument(1).map_or_else(|| PathBuf::from(PATH), PathBuf::from);
     let published = Published::read(&path).map_err(|error| error.to_string())?;
-    for (left_out, title) in [(LeftOut::Layers, "Layers left out"), (LeftOut::Gpu, "GPUs left out")] {
-        let all = Assumptions::ALL.map(|assumed| predictions(&published, left_out, assumed));
+    let kinds: [(LeftOut, &str); 2] = [(of_layers_left_out, "Layers left out"), (of_gpus_left_out, "GPUs left out")];
+    for (left_out, title) in kinds {
+        let of_all = |assumed| (0..published.gpus.len()).flat_map(|gpu| left_out(&published, gpu, assumed)).collect();
+        let all: [Vec<Prediction>; 4] = ASSUMPTIONS.map(|(assumed, _)| of_all(assumed));
         println!("### {title}\n");
-        let columns: Vec<&str> = Assumptions::ALL.iter().map(|assumed| assumed.name()).collect();
+        let columns = ASSUMPTIONS.map(|(_, name)| name);
         println!("| convolutions | count | {} |\n|---|---|{}", columns.join(" | "), "---|".repeat(columns.len()));
-        for family in [Family::NonFusedWinograd, Family::FusedWinograd, Family::ImplicitProduct] {
-            line(family.name(), &all, |prediction| prediction.family == family);
+        for (family, name) in FAMILIES.into_iter().filter(|(family, _)| *family != Family::Dense) {
+            line(name, &all, |prediction| prediction.family == family);
         }
         for (place, gpu) in published.gpus.iter().enumerate() {
             line(&gpu.name, &all, |prediction| prediction.gpu == place);

@@ -1,5 +1,5 @@
 //! Makes the tables of the docs, and what they need: `cargo run --release --example tables -- NAME [ARGUMENT...]`. Each name is a file beside this
-//! one, which says its arguments.
+//! one, which says its arguments; `published_check` is a part of `published_grids`.
 
 mod database_cost;
 mod digit_folder;
@@ -7,6 +7,7 @@ mod forecast_error;
 mod interference_share;
 mod many_shards;
 mod prediction_error;
+mod published_check;
 mod published_error;
 mod published_grids;
 mod steps_to_decide;

@@ -22,8 +22,8 @@ pub fn run() -> Result<(), Failure> {
     let tables: Vec<PathBuf> = arguments().map(PathBuf::from).collect();
     let folder = std::env::temp_dir().join(format!("published-error-{}", std::process::id()));
     let mut refused = Vec::new();
-    database::collect(&tables, &folder, &mut |taken| {
-        if let Outcome::Refused(error) = taken.outcome {
+    database::collect(&tables, &folder, &mut |_, outcome| {
+        if let Outcome::Refused(error) = outcome {
             refused.push(error.to_string());
         }
     })?;
@@ -44,10 +44,10 @@ fn gpus(database: &Database) -> Result<(), Failure> {
     }
     println!("### A GPU left out: single kernels that others measured\n");
     println!("| GPU | operation | kernels | median error | nine in ten within a factor of |\n|---|---|---:|---:|---:|");
+    let published = published_kernels(database)?;
     for operation in ["conv2d", "dense"] {
-        let published = published_kernels(database, operation)?;
-        for errors in left_out(&published.kernels) {
-            let device = &published.devices[errors.device];
+        for errors in published.kernels.get(operation).map_or(Vec::new(), |kernels| left_out(kernels)) {
+            let device = &published.devices[errors.device].name;
             let (kernels, median, factor) = (errors.kernels, 100.0 * errors.median, errors.radius.exp());
             println!("| {device} | {operation} | {kernels} | {median:.0} % | {factor:.2} |");
         }

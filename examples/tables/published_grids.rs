@@ -9,8 +9,8 @@
 use std::error::Error;
 use std::path::PathBuf;
 
-use crate::argument;
-use batchstep::predict::published_kernels::{PATH, Published, check};
+use crate::{argument, published_check as check};
+use batchstep::predict::published_kernels::{PATH, Published};
 
 pub fn run() -> Result<(), Box<dyn Error>> {
     let path = argument(1).map_or_else(|| PathBuf::from(PATH), PathBuf::from);
@@ -19,17 +19,17 @@ pub fn run() -> Result<(), Box<dyn Error>> {
     let shares = check::shares(&published);
     for share in &shares {
         let check::ExactGrids { launches, exact, exact_padded_to_8, exact_unpadded, .. } = share;
-        let (family, gpu) = (share.family.name(), &share.gpu);
+        let (family, gpu) = (share.family, &share.gpu);
         println!("| {family} | {gpu} | {launches} | {exact} | {exact_padded_to_8} | {exact_unpadded} |");
     }
-    for family in batchstep::analysis::mechanisms::formulas::Family::ALL {
+    for (_, family) in check::FAMILIES {
         let of = |count: fn(&check::ExactGrids) -> usize| -> usize {
             shares.iter().filter(|share| share.family == family).map(count).sum()
         };
         let [launches, exact] = [of(|s| s.launches), of(|s| s.exact)];
         println!(
             "| {} | all | {launches} | {exact} | {} | {} |",
-            family.name(),
+            family,
             of(|s| s.exact_padded_to_8),
             of(|s| s.exact_unpadded)
         );

@@ -1,5 +1,7 @@
 //! Which column is what.
 
+use std::collections::BTreeSet;
+
 use super::Query;
 use super::other_names::{OtherName, PEAK};
 use crate::error::{Error, Result, nearest};
@@ -61,6 +63,7 @@ pub(super) const NUMBERS: &[&str] = &[
 ];
 pub(super) const FLAGS: &[&str] = &["warmup", "outlier", "disturbed", "status"];
 
+#[derive(Default)]
 pub(super) struct Columns {
     pub x: String,
     pub y: String,
@@ -87,15 +90,7 @@ impl Columns {
         for name in query.group.iter().flatten() {
             named(present, name, "--group")?;
         }
-        Ok(Self {
-            x,
-            y,
-            kind,
-            group: query.group.clone(),
-            may_split: Vec::new(),
-            present: present.to_vec(),
-            others: Vec::new(),
-        })
+        Ok(Self { x, y, kind, group: query.group.clone(), present: present.to_vec(), ..Self::default() })
     }
 
     /// The columns of a table of another program, with `y` as its column of values, and `others` that are ours under another name.
@@ -129,18 +124,17 @@ impl Columns {
     }
 
     /// Every column worth reading.
-    pub fn wanted(&self) -> Vec<&str> {
-        let mut wanted = vec![self.x.as_str(), self.y.as_str()];
+    pub fn wanted(&self) -> BTreeSet<&str> {
+        let mut wanted = BTreeSet::from([self.x.as_str(), self.y.as_str()]);
         wanted.extend(self.group.iter().flatten().map(String::as_str));
-        let of_steps = [NUMBERS, FLAGS, &[OTHERS]].concat();
-        for name in of_steps.into_iter().chain(facts()).chain(coordinates()).filter(|name| self.is_there(name)) {
-            wanted.push(name);
+        let of_steps = [NUMBERS, FLAGS, &[OTHERS]].concat().into_iter();
+        let present = of_steps.chain(facts()).chain(coordinates()).filter(|name| self.is_there(name));
+        for name in present {
+            wanted.insert(name);
         }
         wanted.extend(self.others.iter().map(|one| one.theirs.as_str()));
         wanted.extend(self.other_sizes());
         wanted.extend(self.may_split.iter().map(String::as_str));
-        wanted.sort_unstable();
-        wanted.dedup();
         wanted
     }
 
@@ -170,7 +164,7 @@ impl Columns {
             keys.extend(self.other_sizes().map(str::to_string));
             keys.extend(self.may_split.iter().cloned());
             // In the order of the columns, so that a series is called by its model first.
-            let mut seen = std::collections::BTreeSet::new();
+            let mut seen = BTreeSet::new();
             keys.retain(|key| seen.insert(key.clone()));
             keys
         })

@@ -9,7 +9,7 @@
 //! newest control that lies in its own folder or in a folder beside it (`results/aa` for `results/vgg16`), keeps a copy, and
 //! shows its rate on charts and in `jumps.json`.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -26,8 +26,6 @@ use crate::store::files;
 pub const LABELLINGS: u32 = 200;
 
 /// The version of the document.
-///
-/// 2: the engine `cpu` was called `candle` in version 1.
 const VERSION: u32 = 2;
 
 /// The result of an A/A run for one engine on one device.
@@ -74,9 +72,7 @@ impl Control {
         let settings = Settings { resamples: 0, ..Settings::default() };
         let executes = series.facts.get("executed_batch_size")?.parse::<f64>().ok()? as u32;
         let observations = series.observations();
-        let mut names: Vec<u64> = observations.iter().map(|seen| seen.x.to_bits()).collect();
-        names.sort_unstable();
-        names.dedup();
+        let names: BTreeSet<u64> = observations.iter().map(|seen| seen.x.to_bits()).collect();
         let (jumps, alarms) = alarms(&observations, &settings).filter(|_| names.len() > 1)?;
         Some(Self {
             run_id: fact("run_id"),
@@ -117,16 +113,7 @@ pub fn near(path: &Path) -> Vec<Control> {
 
 fn read(path: &Path) -> Vec<Control> {
     let document = std::fs::read_to_string(path).ok().and_then(|text| serde_json::from_str::<Document>(&text).ok());
-    let Some(Document { version, mut controls }) = document.filter(|document| document.version <= VERSION) else {
-        return Vec::new();
-    };
-    if version == 1 {
-        controls
-            .iter_mut()
-            .filter(|control| control.engine == "candle")
-            .for_each(|control| control.engine = "cpu".into());
-    }
-    controls
+    document.filter(|document| document.version == VERSION).map_or(Vec::new(), |document| document.controls)
 }
 
 /// The controls that apply to the run in `path`: its own series, where it is an A/A run itself, and otherwise the controls
@@ -198,30 +185,11 @@ mod tests {
     /// An A/A run: `cells` names, 6 blocks of 3 steps, noise of 1 %, and what each name adds.
     fn series(cells: u32, adds: impl Fn(u32) -> f64) -> Series {
         let mut random = Rng::new(3);
-        let mut measurements = Vec::new();
-        for block in 0..6 {
-            for x in 1..=cells {
-                for _ in 0..3 {
-                    let y = 0.01 * (1.0 + adds(x)) * (1.0 + 0.01 * random.normal());
-                    let order = Some(measurements.len() as f64);
-                    let observation = Observation { block: Some(block), order, ..Observation::new(f64::from(x), y) };
-                    measurements.push(observation.into());
-                }
-            }
-        }
+        let steps: Vec<f64> = (1..=cells).flat_map(|x| [f64::from(x); 3]).collect();
+        let time = |_, x: f64| 0.01 * (1.0 + adds(x as u32)) * (1.0 + 0.01 * random.normal());
         let facts = [("executed_batch_size", "8"), ("engine", "cpu"), ("device_name", "a CPU"), ("run_id", "aa-1")];
         let facts = facts.map(|(name, value)| (name.to_string(), value.to_string())).into();
-        Series { source: "aa".into(), facts, ..Series::planted(Vec::new(), measurements) }
-    }
-
-    #[test]
-    fn a_control_of_version_1_is_of_the_engine_that_was_called_candle() {
-        let folder = tempfile::tempdir().expect("a folder");
-        let found = Control::of(&series(8, |_| 0.0)).expect("a control");
-        let earlier = Document { version: 1, controls: vec![Control { engine: "candle".into(), ..found.clone() }] };
-        let text = serde_json::to_string(&earlier).expect("a document");
-        std::fs::write(folder.path().join(files::CONTROL), text).expect("written");
-        assert!(near(folder.path()).contains(&found), "{:?}", near(folder.path()));
+        Series { source: "aa".into(), facts, ..Series::in_blocks(&[], 6, &steps, time) }
     }
 
     #[test]
@@ -253,6 +221,8 @@ mod tests {
         assert_eq!(rate(&found, &series(9, |_| 0.0)), Some(0.1));
         let mut other = series(9, |_| 0.0);
         other.facts.insert("engine".into(), "torch".into());
+        other.facts.remove("executed_batch_size");
+        assert_eq!(Control::of(&other), None);
         assert_eq!(rate(&found, &other), None);
         let of_run = |series: Series| {
             let found = Analysed { series, findings: crate::detect::Findings::default() };
@@ -260,12 +230,5 @@ mod tests {
         };
         assert_eq!(of_run(series(9, |_| 0.0)).len(), 2, "the control of another device does not apply");
         assert_eq!(of_run(other).len(), 0);
-    }
-
-    #[test]
-    fn a_run_that_is_no_control_gives_none() {
-        let mut series = series(9, |_| 0.0);
-        series.facts.remove("executed_batch_size");
-        assert_eq!(Control::of(&series), None);
     }
 }

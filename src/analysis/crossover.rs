@@ -9,7 +9,7 @@
 //! The crossover for a whole training is another one, since the setup counts as well. It is computed for [`TRAINING_STEPS`] steps and the setup of
 //! each cell, which is measured once; the interval covers only the steps.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use super::columns::FOLLOW_THE_ENGINE;
@@ -116,11 +116,8 @@ fn setups_of(series: &Series, known: &BTreeMap<i64, Setup>) -> Vec<Setup> {
 
 /// The crossovers of all pairs of series that share at least two sizes.
 fn pairs(series: &[Series], cells: &[VisitMedians]) -> Vec<Crossover> {
-    let mut alike = Vec::new();
-    for first in 0..series.len() {
-        let others = (first + 1..series.len()).filter(|second| differ_in_one(&series[first], &series[*second]));
-        alike.extend(others.map(|second| [first, second]));
-    }
+    let all = (0..series.len()).flat_map(|first| (first + 1..series.len()).map(move |second| [first, second]));
+    let alike: Vec<[usize; 2]> = all.filter(|[a, b]| differ_in_one(&series[*a], &series[*b])).collect();
     let of = |pair: &[usize; 2]| {
         let [first, second] = pair.map(|place| &cells[place]);
         crossover(pair.map(|place| series[place].label()), first, second, alike.len())
@@ -130,9 +127,7 @@ fn pairs(series: &[Series], cells: &[VisitMedians]) -> Vec<Crossover> {
 
 /// Whether the groups differ only in the engine or only in the number of threads.
 fn differ_in_one(first: &Series, second: &Series) -> bool {
-    let mut names: Vec<&str> = first.group.iter().chain(&second.group).map(|(name, _)| name.as_str()).collect();
-    names.sort_unstable();
-    names.dedup();
+    let names: BTreeSet<&str> = first.group.iter().chain(&second.group).map(|(name, _)| name.as_str()).collect();
     let value = |series: &Series, name: &str| {
         series.value(name).filter(|value| !["", "null"].contains(value)).map(str::to_owned)
     };

@@ -7,7 +7,7 @@ use super::columns::{Columns, DELAY, FLAGS, NODE, NUMBERS, OTHERS, STARTED, WAIT
 use super::goal::{Asked, Visits};
 use super::interference::{VisitKey, visit};
 use super::other_names::PEAK;
-use super::{Gap, Measurement, Query, Series, Size, is_null};
+use super::{Gap, Measurement, Series, Size, is_null};
 use crate::detect::Observation;
 use crate::error::{Error, Result};
 use crate::foreign;
@@ -28,6 +28,7 @@ const FEWEST_SIZES: usize = 3;
 /// Rows of a file in which visits of the same number are the same visit.
 const STRETCH: u64 = 4096;
 
+#[derive(Default)]
 pub(super) struct Gathering {
     columns: Columns,
     keys: Vec<(String, Names)>,
@@ -49,6 +50,7 @@ pub(super) struct Gathering {
     others: BTreeMap<String, usize>,
 }
 
+#[derive(Default)]
 struct Gathered {
     key: Vec<u32>,
     /// The cells of the plan that belong to it.
@@ -108,22 +110,7 @@ impl Gathering {
     pub fn new(columns: Columns, most: usize, asked: Option<Asked>) -> Self {
         let keys = columns.keys().into_iter().map(|name| (name, Names::default())).collect();
         let facts = columns.facts().into_iter().map(|name| (name, Names::default())).collect();
-        Self {
-            columns,
-            keys,
-            facts,
-            nodes: Names::default(),
-            index: HashMap::new(),
-            gathered: Vec::new(),
-            rows: 0,
-            gaps: Vec::new(),
-            failed: HashMap::new(),
-            kept: 0,
-            most,
-            asked,
-            visits: HashMap::new(),
-            others: BTreeMap::new(),
-        }
+        Self { columns, keys, facts, most, asked, ..Self::default() }
     }
 
     pub fn wanted(&self) -> Vec<String> {
@@ -169,8 +156,8 @@ impl Gathering {
             }
             // The place in the file distinguishes the visits of merged runs, which all begin at 0.
             let at = self.rows + row as u64;
-            let hash =
-                rows.visit(row).map_or_else(|| scattered(at), |visit| scattered(visit ^ scattered(at / STRETCH)));
+            let hash = rows.number("visit", row).map_or(at, |visit| visit.to_bits() ^ scattered(at / STRETCH));
+            let hash = scattered(hash);
             if hash.trailing_zeros() >= series.level {
                 series.steps.push((hash, measurement));
                 self.kept += 1;
@@ -185,7 +172,7 @@ impl Gathering {
 
     /// Counts a row that holds no step, unless it says itself that it has none.
     fn note_gap(&mut self, rows: &MeasurementColumns, row: usize, batch: &Table) {
-        if rows.flag("status", row) == Some(false) {
+        if !rows.is_ok(row) {
             return;
         }
         let size = Some(rows.x[row]).filter(|x| x.is_finite());
@@ -224,22 +211,11 @@ impl Gathering {
     }
 
     fn place<F: Iterator<Item = Option<u32>>>(&mut self, key: Vec<u32>, facts: impl Fn() -> F) -> usize {
-        if let Some(&place) = self.index.get(&key) {
-            return place;
-        }
-        let facts = facts().collect();
-        let place = self.gathered.len();
-        self.index.insert(key.clone(), place);
-        self.gathered.push(Gathered {
-            key,
-            cells: BTreeSet::new(),
-            facts,
-            steps: Vec::new(),
-            measured: None,
-            peaks: BTreeMap::new(),
-            level: 0,
-        });
-        place
+        let (next, gathered) = (self.gathered.len(), &mut self.gathered);
+        *self.index.entry(key).or_insert_with_key(|key| {
+            gathered.push(Gathered { key: key.clone(), facts: facts().collect(), ..Gathered::default() });
+            next
+        })
     }
 
     /// Leaves out half of the visits of the longest series.
@@ -348,8 +324,8 @@ impl Gathering {
             failed,
             others: self.others.clone(),
             notes: self.asked.iter().filter_map(Asked::note).collect(),
-            asked: Query::default(),
             goal: self.asked.as_ref().map(|asked| asked.goal(self.visits.get(&series.key))),
+            ..Series::default()
         }
     }
 }
@@ -460,10 +436,6 @@ impl MeasurementColumns {
         self.flag("status", row) != Some(false)
     }
 
-    fn visit(&self, row: usize) -> Option<u64> {
-        self.number("visit", row).map(f64::to_bits)
-    }
-
     /// The mean clock of the cores during the step, where the processor's cycles were counted: the best reading there is.
     fn counted_clock(&self, row: usize) -> Option<f64> {
         let (cycles, seconds) = (self.number("cycles", row)?, self.number("task_clock_s", row)?);
@@ -476,9 +448,7 @@ impl MeasurementColumns {
         if !self.is_ok(row) || !x.is_finite() || !y.is_finite() {
             return None;
         }
-        let clock = self.number("sm_clock_hz", row);
-        let block = self.block(row);
-        let order = self.number("order", row);
+        let (clock, block, order) = (self.number("sm_clock_hz", row), self.block(row), self.number("order", row));
         let observation = Observation { order, block, clock_hz: clock, ..Observation::new(x, y) };
         Some(Measurement {
             observation,
@@ -537,13 +507,9 @@ mod tests {
     }
 
     #[test]
-    fn a_small_table_is_kept_whole() {
-        let series = gathered(100, MOST_STEPS);
-        assert_eq!(series.iter().map(|s| (s.measurements.len(), s.kept)).collect::<Vec<_>>(), [(20, 1.0), (180, 1.0)]);
-    }
-
-    #[test]
     fn a_large_table_is_thinned_by_whole_visits_and_the_longest_series_first() {
+        let small = gathered(100, MOST_STEPS);
+        assert_eq!(small.iter().map(|s| (s.measurements.len(), s.kept)).collect::<Vec<_>>(), [(20, 1.0), (180, 1.0)]);
         let series = gathered(20_000, 10_000);
         let total: usize = series.iter().map(|s| s.measurements.len()).sum();
         assert!((5_000..=10_000).contains(&total), "{total}");

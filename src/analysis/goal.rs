@@ -165,23 +165,19 @@ mod tests {
 
     #[test]
     fn a_block_is_complete_with_its_last_cell() {
-        let block = |block: u32, cells: u64| (0..cells).map(move |cell| (block, cell, true));
-        assert_eq!(complete(&[]), 0);
-        assert_eq!(complete(&block(0, 2).collect::<Vec<_>>()), 0);
-        assert_eq!(complete(&block(0, 3).collect::<Vec<_>>()), 1);
-        assert_eq!(complete(&block(0, 3).chain(block(1, 1)).collect::<Vec<_>>()), 1);
-        assert_eq!(complete(&block(0, 3).chain(block(1, 3)).collect::<Vec<_>>()), 2);
-    }
-
-    /// A cell that failed is not visited again, and no block waits for it.
-    #[test]
-    fn a_cell_that_failed_is_not_missing() {
-        let steps = [(0, 0, true), (0, 1, true), (0, 1, false), (0, 2, true), (1, 0, true), (1, 2, true)];
-        assert_eq!(complete(&steps), 2);
-    }
-
-    #[test]
-    fn the_blocks_of_several_machines_count_together() {
+        let block = |block: u32, cells: u64| (0..cells).map(move |cell| (block, cell, true)).collect::<Vec<_>>();
+        for (steps, expected) in [
+            (vec![], 0),
+            (block(0, 2), 0),
+            (block(0, 3), 1),
+            ([block(0, 3), block(1, 1)].concat(), 1),
+            ([block(0, 3), block(1, 3)].concat(), 2),
+            // A cell that failed is not visited again, and no block waits for it.
+            (vec![(0, 0, true), (0, 1, true), (0, 1, false), (0, 2, true), (1, 0, true), (1, 2, true)], 2),
+        ] {
+            assert_eq!(complete(&steps), expected, "{steps:?}");
+        }
+        // The blocks of several machines count together.
         let mut visits = Visits::default();
         for (node, block) in [(0, 0), (1, 1), (0, 2)] {
             (0..3).for_each(|cell| visits.take(Some(node), block, cell, true, 4));

@@ -148,15 +148,13 @@ fn with_n(shapes: &str, size: usize) -> String {
 
 /// Pairs the kernels that occur on only one side of the jump, by their times: the longest that disappeared with the longest that appeared.
 fn replaced(gone: Kernels, come: Kernels) -> Vec<Change> {
+    let count = gone.len().max(come.len());
     let sorted = |kernels: Kernels| {
         let mut all: Vec<KernelCalls> = kernels.into_values().collect();
         all.sort_by(|a, b| b.seconds.total_cmp(&a.seconds));
-        all.into_iter().map(Some)
+        all.into_iter().map(Some).chain(std::iter::repeat(None)).take(count)
     };
-    let (mut gone, mut come) = (sorted(gone), sorted(come));
-    (0..gone.len().max(come.len()))
-        .map(|_| Change { before: gone.next().flatten(), behind: come.next().flatten() })
-        .collect()
+    sorted(gone).zip(sorted(come)).map(|(before, behind)| Change { before, behind }).collect()
 }
 
 /// The sides of the jumps of the run in `path`; none where nothing was profiled.

@@ -64,7 +64,7 @@ pub struct Measurement {
 }
 
 /// One series: the step times of one combination of group values.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Series {
     pub source: String,
     /// Column and value, in the order of the columns.
@@ -256,29 +256,8 @@ impl Analysed {
 impl Series {
     /// A series of a run, in seconds, with defaults for everything that a test does not care about.
     pub(crate) fn planted(group: Vec<(String, String)>, measurements: Vec<Measurement>) -> Self {
-        let (source, unit, facts) = ("run".into(), "s".into(), BTreeMap::new());
-        let (size, y, kind) = (Size::of("batch_size"), "step_time_s".into(), TimeOrRate::Time);
-        Self {
-            source,
-            group,
-            size,
-            y,
-            kind,
-            unit,
-            measurements,
-            kept: 1.0,
-            facts,
-            cells: BTreeSet::new(),
-            nodes: Vec::new(),
-            peaks: BTreeMap::new(),
-            measured: None,
-            gaps: Vec::new(),
-            failed: Vec::new(),
-            others: BTreeMap::new(),
-            notes: Vec::new(),
-            asked: Query::default(),
-            goal: None,
-        }
+        let (size, y) = (Size::of("batch_size"), "step_time_s".into());
+        Self { source: "run".into(), group, size, y, unit: "s".into(), measurements, kept: 1.0, ..Self::default() }
     }
 
     /// The same with one step of `y(block, size)` at each of `sizes` in each of `blocks` blocks.

@@ -4,7 +4,7 @@
 //! scaling keeps the batch of all processes together, and the efficiency is that ratio over the ratio of the numbers of processes. It is 1 if no
 //! process waits. A jump of the step time along the batch size is a jump of the efficiency unless the fewest and the most processes both have it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use super::scaling::{Against, Gain, against_fewest, gains, without};
@@ -99,13 +99,12 @@ pub fn parallel(found: &[Analysed], reducing: &BTreeMap<i64, f64>) -> Vec<Parall
 
 /// The shares of a series by batch size (its bits). Its cells lie in the plan in the order of its batch sizes.
 fn shares(series: &Series, reducing: &BTreeMap<i64, f64>) -> BTreeMap<u64, f64> {
-    let mut sizes: Vec<f64> = series.measurements.iter().map(|measured| measured.observation.x).collect();
-    sizes.sort_by(f64::total_cmp);
-    sizes.dedup();
+    // Sizes are above 0, so their bits are in their order.
+    let sizes: BTreeSet<u64> = series.measurements.iter().map(|measured| measured.observation.x.to_bits()).collect();
     if sizes.len() != series.cells.len() {
         return BTreeMap::new();
     }
-    let share = |(size, cell): (f64, &i64)| Some((size.to_bits(), *reducing.get(cell)?));
+    let share = |(size, cell): (u64, &i64)| Some((size, *reducing.get(cell)?));
     sizes.into_iter().zip(&series.cells).filter_map(share).collect()
 }
 
@@ -196,6 +195,7 @@ pub(crate) mod tests {
         assert_eq!(reducing(&path).expect("read"), BTreeMap::from([(0, 0.5)]));
         std::fs::write(&path, "cell,warmup,step_time_s\n0,false,4\n").expect("writable");
         assert_eq!(reducing(&path).expect("read"), BTreeMap::new(), "one process has no such column");
+        assert!(reducing(Path::new("nowhere")).is_err(), "what cannot be read is not absent");
     }
 
     #[test]

@@ -106,10 +106,6 @@ mod tests {
         assert_eq!(found[&0], expected);
         assert!((found[&0].seconds() - 2.3).abs() < 1e-12);
         assert_eq!((found[&1].first_step_s, found[&1].size), (0.0, 100.0));
-    }
-
-    #[test]
-    fn data_that_do_not_say_have_none() {
-        assert!(read("batch_size,step_time_s\n1,0.5\n").is_empty());
+        assert!(read("batch_size,step_time_s\n1,0.5\n").is_empty(), "data that do not say it");
     }
 }

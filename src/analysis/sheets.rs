@@ -1,5 +1,6 @@
 //! Turns a table of another program into series: one for each column of values and each combination of the keys that split it.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use super::columns::Columns;
@@ -25,9 +26,7 @@ pub(super) fn series(path: &Path, sheet: &Sheet, query: &Query) -> Result<Vec<Se
         Gathering::new(columns, most, None)
     };
     let mut gatherings: Vec<Gathering> = choice.ys.iter().map(gathering).collect();
-    let mut wanted: Vec<String> = gatherings.iter().flat_map(Gathering::wanted).collect();
-    wanted.sort_unstable();
-    wanted.dedup();
+    let wanted: BTreeSet<String> = gatherings.iter().flat_map(Gathering::wanted).collect();
     let wanted: Vec<&str> = wanted.iter().map(String::as_str).collect();
     Table::scan_sheet(sheet, path, &wanted, &mut |batch| gatherings.iter_mut().try_for_each(|one| one.take(&batch)))?;
     let several = gatherings.len() > 1;

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 
 use super::TimeOrRate;
-use crate::detect::{Findings, Multiples, Point};
+use crate::detect::{Findings, Point};
 use crate::stats::distribution::ln_gamma;
 use crate::stats::quantile::median;
 use crate::stats::robust;
@@ -104,10 +104,13 @@ pub fn sizes(findings: &Findings, kind: TimeOrRate, speed: Speed) -> Option<Slow
         .iter()
         .filter(|multiples| sign * multiples.relative >= MULTIPLES && whole(multiples.of).is_some());
     if let Some(found) = found.max_by(|a, b| (sign * a.relative).total_cmp(&(sign * b.relative))) {
-        let mut sizes = of_multiples(points, found)?;
-        sizes.sizes.extend(singles().into_iter().filter(|size| whole(size.x).is_none_or(|x| x % found.of as u64 != 0)));
-        sizes.sizes.sort_by(|a, b| a.x.total_cmp(&b.x));
-        return Some(sizes);
+        let theirs = points.iter().zip(&found.shares).filter(|(point, _)| point.x.rem_euclid(found.of) == 0.0);
+        let mut sizes: Vec<SlowSize> = theirs.map(|(point, share)| SlowSize { x: point.x, relative: *share }).collect();
+        let (common, count) = (Common::MultiplesOf(found.of as u64), sizes.len());
+        let class = Class { common, relative: found.relative, slow: count, of: count, p_value: found.p_value };
+        sizes.extend(singles().into_iter().filter(|size| whole(size.x).is_none_or(|x| x % found.of as u64 != 0)));
+        sizes.sort_by(|a, b| a.x.total_cmp(&b.x));
+        return Some(SlowSizes { sizes, class: Some(class) });
     }
     // A point on the way of a jump is off the curve on both sides.
     let on_the_way = |x: f64| findings.jumps.iter().any(|jump| jump.after_low < x && x <= jump.after_high);
@@ -118,20 +121,6 @@ pub fn sizes(findings: &Findings, kind: TimeOrRate, speed: Speed) -> Option<Slow
     }
     let judged = (0..points.len()).filter(|&at| curve.off(at).is_some()).map(|at| points[at].x).collect::<Vec<_>>();
     Some(SlowSizes { class: class(&found, &judged, PROVEN.0), sizes: found })
-}
-
-fn of_multiples(points: &[Point], found: &Multiples) -> Option<SlowSizes> {
-    let divisor = whole(found.of)?;
-    let theirs = points.iter().zip(&found.shares).filter(|(point, _)| point.x.rem_euclid(found.of) == 0.0);
-    let sizes: Vec<SlowSize> = theirs.map(|(point, share)| SlowSize { x: point.x, relative: *share }).collect();
-    let class = Class {
-        common: Common::MultiplesOf(divisor),
-        relative: found.relative,
-        slow: sizes.len(),
-        of: sizes.len(),
-        p_value: found.p_value,
-    };
-    Some(SlowSizes { class: Some(class), sizes })
 }
 
 /// The sizes that stand off the curve of their neighbours, each by itself. `nearest` has their repetitions nearest to it: of a few, most may be disturbed.

@@ -159,16 +159,6 @@ mod tests {
         assert_eq!(of(&|_| 5000.0), None, "at every size");
     }
 
-    // By hand: the median of 2, 4 and 9 is 4; the first step of cell 0 does not count, and cell 1 has no faults.
-    #[test]
-    fn the_faults_of_a_cell_are_with_its_size() {
-        let folder = tempfile::tempdir().expect("a folder");
-        let path = folder.path().join("steps.csv");
-        let steps = "0,8,true,900\n0,8,false,2\n0,8,false,9\n0,8,false,4\n1,16,false,\n";
-        std::fs::write(&path, format!("cell,batch_size,warmup,page_faults\n{steps}")).expect("writable");
-        assert_eq!(faults(&path).expect("read"), Faults::from([(0, (8.0, 4.0))]));
-    }
-
     /// The stored runs of other people's steps have the variables as an axis, so that nothing is left to suggest.
     #[test]
     fn what_the_run_varies_is_not_suggested() {

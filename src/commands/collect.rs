@@ -1,7 +1,7 @@
 //! `batchstep collect`: runs into a database.
 
 use batchstep::error::Result;
-use batchstep::predict::database::{self, Outcome, Taken};
+use batchstep::predict::database::{self, Outcome};
 use batchstep::units::human;
 
 use super::{Exit, notice, print};
@@ -9,7 +9,7 @@ use crate::cli::CollectArgs;
 
 pub fn collect(args: &CollectArgs) -> Result<Exit> {
     let (mut taken, mut unchanged, mut refused) = (0, 0, Vec::new());
-    database::collect(&args.paths, &args.into, &mut |Taken { path, outcome }| {
+    database::collect(&args.paths, &args.into, &mut |path, outcome| {
         let path = path.display();
         match outcome {
             Outcome::Added { cells } => print(&format!("{path}: {}\n", human::counted(cells as u64, "cell"))),

@@ -9,7 +9,7 @@ use batchstep::network::Network;
 use batchstep::os::look;
 use batchstep::predict::published_kernels::forecast::{Forecast, forecast};
 use batchstep::predict::published_kernels::model::Assumptions;
-use batchstep::predict::published_kernels::validation::{Errors, LeftOut, predictions};
+use batchstep::predict::published_kernels::validation::{Errors, of_layers_left_out};
 use batchstep::predict::published_kernels::{PATH, Published};
 use batchstep::report::{self, Entry, Forecasts, Style, Warning};
 use batchstep::store::files;
@@ -99,9 +99,8 @@ fn of_published(args: &ExplainArgs, network: &str, gpu: &str) -> Result<Exit> {
     let full = with(Assumptions::BOTH)?;
     let without_padding = with(Assumptions { padding: false, ..Assumptions::BOTH })?;
     let without_rounds = with(Assumptions { rounds: false, ..Assumptions::BOTH })?;
-    let validated = predictions(&published, LeftOut::Layers, Assumptions::BOTH);
-    let own = validated.iter().filter(|prediction| prediction.gpu == gpu);
-    let errors = Errors::of(own.map(|prediction| prediction.error));
+    let validated = of_layers_left_out(&published, gpu, Assumptions::BOTH);
+    let errors = Errors::of(validated.iter().map(|prediction| prediction.error));
     let forecasts = Forecasts {
         full: &full,
         without_padding: &without_padding,

@@ -1,6 +1,6 @@
 //! Networks that were measured on the device: their curves.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Basis, Place, Row, Series};
 use crate::error::Result;
@@ -45,7 +45,7 @@ impl<'a> Measured<'a> {
     /// From the curve of the same network with the same settings; `None` where it was not measured at three batch sizes or more.
     pub fn rows(&self, series: &Series) -> Result<Option<Vec<Row>>> {
         let network = &series.first().workload.network;
-        let name = if network.layers.len() > 1 { describe(network) } else { series.first().model.clone() };
+        let name = describe(network, &series.first().model);
         if !self.networks.contains(&name) {
             return Ok(None);
         }
@@ -115,10 +115,8 @@ fn pool<'a>(cells: impl Iterator<Item = &'a CollectedCell>) -> Pooled {
 /// What the runs found: jumps and kinks of any of them, the period that most of those with one have.
 fn breaks(cells: &[CollectedCell]) -> Breaks {
     let distinct = |of: &dyn Fn(&CollectedCell) -> bool| {
-        let mut found: Vec<f64> = cells.iter().filter(|cell| of(cell)).map(|cell| cell.batch_size as f64).collect();
-        found.sort_by(f64::total_cmp);
-        found.dedup();
-        found
+        let found: BTreeSet<i64> = cells.iter().filter(|cell| of(cell)).map(|cell| cell.batch_size).collect();
+        found.into_iter().map(|size| size as f64).collect()
     };
     let mut periods: BTreeMap<i64, usize> = BTreeMap::new();
     cells.iter().filter_map(|cell| cell.period).for_each(|period| *periods.entry(period).or_default() += 1);

@@ -20,7 +20,7 @@ use crate::spec::plan::{Cell, Plan};
 use crate::store::AxisValues;
 use known::Measured;
 use published::Published;
-pub use published::{PublishedKernels, published_kernels};
+pub use published::{PublishedGpu, PublishedKernels, published_kernels};
 use unseen::Others;
 pub use unseen::{Learned, learnable};
 

@@ -61,10 +61,8 @@ pub fn before_jump<'a>(rows: &[&'a Priced]) -> Option<&'a Priced> {
 }
 
 pub fn choice(rows: &[Priced], limits: Limits) -> Option<Choice> {
-    let places: Vec<usize> = (0..rows.len()).filter(|&place| rows[place].total.is_some()).collect();
-    let way = |&place: &usize| rows[place].total.map(|total| JobOption { total, usd: rows[place].usd });
-    let ways: Vec<JobOption> = places.iter().filter_map(way).collect();
-    cost::choice(&ways, limits).map(|choice| Choice { place: places[choice.place], ..choice })
+    let option = |(place, row): (usize, &Priced)| Some((place, JobOption { total: row.total?, usd: row.usd }));
+    cost::choice(rows.iter().enumerate().filter_map(option), limits)
 }
 
 #[cfg(test)]

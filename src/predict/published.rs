@@ -6,9 +6,10 @@ use super::known::Measured;
 use super::unseen::{PlannedLayer, layers_of};
 use super::{Basis, Reported, Row, Series, called};
 use crate::error::{Error, Result};
+use crate::network::Cost;
 use crate::predict::database::Database;
 use crate::predict::model::Estimate;
-use crate::predict::model::rates::{MeasuredKernel, RateModel, Rates, Work, left_out};
+use crate::predict::model::rates::{MeasuredKernel, RateModel, Rates, left_out};
 use crate::settings::Precision;
 use crate::spec::plan::Cell;
 use crate::store::CollectedStep;
@@ -21,8 +22,9 @@ pub(super) struct Published {
     steps: Vec<CollectedStep>,
 }
 
-struct PublishedGpu {
-    name: String,
+/// A GPU that others measured.
+pub struct PublishedGpu {
+    pub name: String,
     rates: Rates,
 }
 
@@ -32,13 +34,18 @@ struct Fitted {
     radii: BTreeMap<usize, f64>,
 }
 
-struct All {
-    devices: Vec<PublishedGpu>,
-    /// By operation.
-    kernels: BTreeMap<String, Vec<MeasuredKernel>>,
+/// The published kernels, by their operation, `conv2d` or `dense`.
+pub struct PublishedKernels {
+    /// By their numbers in the kernels.
+    pub devices: Vec<PublishedGpu>,
+    pub kernels: BTreeMap<String, Vec<MeasuredKernel>>,
 }
 
-fn all(database: &Database) -> Result<All> {
+/// Reads the published kernels.
+///
+/// # Errors
+/// [`crate::error::Kind::Data`] where the database cannot be read.
+pub fn published_kernels(database: &Database) -> Result<PublishedKernels> {
     let mut devices = Vec::new();
     let mut kernels: BTreeMap<String, Vec<MeasuredKernel>> = BTreeMap::new();
     for name in database.published_devices()? {
@@ -52,36 +59,18 @@ fn all(database: &Database) -> Result<All> {
             let pixels = of(row.batch_size) * of(row.height) * of(row.width);
             let weights = of(row.in_channels) * of(row.out_channels) * of(row.kernel_size) * of(row.kernel_size);
             let moved = pixels * (of(row.in_channels) + of(row.out_channels)) + weights;
-            let work = Work { flops: 2.0 * pixels * weights, bytes: 4.0 * moved };
+            let work = Cost { flops: 2.0 * pixels * weights, bytes: 4.0 * moved };
             let kernel = MeasuredKernel { device, rates, work, seconds: row.time_s };
             kernels.entry(row.operation).or_default().push(kernel);
         }
     }
-    Ok(All { devices, kernels })
-}
-
-/// The published kernels of one operation, with the names of their devices, for an evaluation that leaves some of them out.
-#[derive(Clone, Debug)]
-pub struct PublishedKernels {
-    pub kernels: Vec<MeasuredKernel>,
-    /// By their numbers in the kernels.
-    pub devices: Vec<String>,
-}
-
-/// The published kernels of `conv2d` or `dense`.
-///
-/// # Errors
-/// [`crate::error::Kind::Data`] where the database cannot be read.
-pub fn published_kernels(database: &Database, operation: &str) -> Result<PublishedKernels> {
-    let All { devices, mut kernels } = all(database)?;
-    let kernels = kernels.remove(operation).unwrap_or_default();
-    Ok(PublishedKernels { kernels, devices: devices.into_iter().map(|gpu| gpu.name).collect() })
+    Ok(PublishedKernels { devices, kernels })
 }
 
 impl Published {
     /// Reads the published kernels; without any, it has no estimates.
     pub fn read(database: &Database) -> Result<Self> {
-        let All { mut devices, kernels } = all(database)?;
+        let PublishedKernels { mut devices, kernels } = published_kernels(database)?;
         let steps = database.published_steps()?;
         for step in &steps {
             let is_known = devices.iter().any(|gpu| gpu.name == step.device_name);
@@ -153,7 +142,7 @@ impl Published {
     fn seconds(&self, layers: &[PlannedLayer], rates: Rates) -> f64 {
         let of = |layer: &PlannedLayer| {
             let model = self.models.get(layer.operation).map_or(RateModel::FORMULA, |fitted| fitted.model);
-            model.seconds(Work { flops: layer.flops, bytes: layer.bytes }, rates)
+            model.seconds(layer.work, rates)
         };
         layers.iter().map(of).sum()
     }

@@ -1,12 +1,13 @@
 //! Networks that were not measured on the device: from the layers of those that were.
 
 use std::collections::BTreeMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
 
 use super::known::{Measured, level, slowdown};
 use super::{Basis, Row, Series};
 use crate::analysis::mechanisms::formulas::own;
 use crate::error::Result;
-use crate::network::{Direction, Network, Sides};
+use crate::network::{Cost, Direction, Network, Sides};
 use crate::predict::database::Database;
 use crate::predict::model::layers::{FEWEST_NETWORKS, LayerWork, StepModel, StepWork};
 use crate::settings::{AXES, EngineName, Optimizer, Precision, Settings};
@@ -18,39 +19,18 @@ const MOST_SIZES: usize = 12;
 pub(super) struct Others {
     model: Option<StepModel>,
     networks: usize,
-    kinds: Kinds,
     slowdown: f64,
     engine: EngineName,
 }
 
-/// A number for each operation in each direction, and for each of its algorithms, if the algorithm is also known for networks that were not measured.
-#[derive(Default)]
-struct Kinds(BTreeMap<String, usize>);
-
-/// An operation in a direction, by an algorithm, and by any.
-struct OperationRates {
-    own: usize,
-    wider: usize,
-}
-
-impl OperationRates {
-    fn of(operation: &str, direction: &str, algorithm: Option<&str>, mut number: impl FnMut(String) -> usize) -> Self {
-        let wider = number(format!("{operation} {direction}"));
-        let own = algorithm.map_or(wider, |algorithm| number(format!("{operation} {direction} {algorithm}")));
-        Self { own, wider }
-    }
-}
-
-impl Kinds {
-    fn number(&mut self, name: String) -> usize {
-        let next = self.0.len();
-        *self.0.entry(name).or_insert(next)
-    }
-
-    /// A kind that was not measured gets a number that no other has.
-    fn known(&self, name: &str) -> usize {
-        self.0.get(name).copied().unwrap_or(usize::MAX)
-    }
+/// The kinds of an operation in a direction, by its algorithm, if that is also known for networks that were not measured, and by any.
+fn kinds(operation: &str, direction: &str, algorithm: Option<&str>) -> [u64; 2] {
+    let number = |algorithm: Option<&str>| {
+        let mut hasher = DefaultHasher::new();
+        (operation, direction, algorithm).hash(&mut hasher);
+        hasher.finish()
+    };
+    [number(algorithm), number(None)]
 }
 
 /// Whether the sizes of a layer determine the algorithm by which an engine computes it.
@@ -74,29 +54,7 @@ pub struct Learned {
     pub steps: Vec<StepWork>,
     /// By their numbers in the steps.
     pub names: Vec<String>,
-    kinds: Kinds,
     slowdown: f64,
-}
-
-fn learned(known: &Measured, engine: EngineName, axes: &AxisValues) -> Result<Learned> {
-    let (mut steps, mut names, mut kinds, mut all) = (Vec::new(), Vec::new(), Kinds::default(), Vec::new());
-    for name in &known.networks {
-        let mut cells = known.database.cells(known.device, name)?;
-        cells.retain(|cell| cell.engine == engine.name() && comparable(&cell.axes, axes) && level(cell).is_some());
-        if cells.is_empty() {
-            continue;
-        }
-        let mut layers = known.database.layers(known.device, name)?;
-        layers.retain(|layer| layer.engine == engine.name() && comparable(&layer.axes, axes));
-        // For other engines and layers, the algorithm in a network that was not measured is unknown.
-        for layer in layers.iter_mut().filter(|layer| !is_foretold(engine, &layer.operation)) {
-            layer.algorithm = None;
-        }
-        steps.extend(of_network(names.len(), &cells, &layers, &mut kinds));
-        names.push(name.clone());
-        all.extend(cells);
-    }
-    Ok(Learned { steps, names, kinds, slowdown: slowdown(all.iter()) })
 }
 
 /// The measured steps of a device with this engine and these settings (the loss and the optimizer may differ), from which a prediction for other networks
@@ -105,14 +63,31 @@ fn learned(known: &Measured, engine: EngineName, axes: &AxisValues) -> Result<Le
 /// # Errors
 /// [`crate::error::Kind::Data`] where the database cannot be read.
 pub fn learnable(database: &Database, device: &str, engine: EngineName, axes: &AxisValues) -> Result<Learned> {
-    learned(&Measured::new(database, device)?, engine, axes)
+    let (mut steps, mut names, mut all) = (Vec::new(), Vec::new(), Vec::new());
+    for name in database.networks(device)? {
+        let mut cells = database.cells(device, &name)?;
+        cells.retain(|cell| cell.engine == engine.name() && comparable(&cell.axes, axes) && level(cell).is_some());
+        if cells.is_empty() {
+            continue;
+        }
+        let mut layers = database.layers(device, &name)?;
+        layers.retain(|layer| layer.engine == engine.name() && comparable(&layer.axes, axes));
+        // For other engines and layers, the algorithm in a network that was not measured is unknown.
+        for layer in layers.iter_mut().filter(|layer| !is_foretold(engine, &layer.operation)) {
+            layer.algorithm = None;
+        }
+        steps.extend(of_network(names.len(), &cells, &layers));
+        names.push(name);
+        all.extend(cells);
+    }
+    Ok(Learned { steps, names, slowdown: slowdown(all.iter()) })
 }
 
 impl Others {
     /// Learns from all networks of the device that were measured with these settings.
     pub fn read(known: &Measured, series: &Series, engine: EngineName) -> Result<Self> {
-        let Learned { steps, names, kinds, slowdown } = learned(known, engine, &series.axes(engine))?;
-        Ok(Self { model: StepModel::fit(&steps), networks: names.len(), kinds, slowdown, engine })
+        let Learned { steps, names, slowdown } = learnable(known.database, known.device, engine, &series.axes(engine))?;
+        Ok(Self { model: StepModel::fit(&steps), networks: names.len(), slowdown, engine })
     }
 
     pub fn rows(&self, series: &Series, known: &Measured) -> std::result::Result<Vec<Row>, String> {
@@ -141,13 +116,9 @@ impl Others {
         let layers = layers.into_iter().map(|layer| {
             let chosen = || own::kernel(self.engine, network, layer.index, batch, settings);
             let algorithm = is_foretold(self.engine, layer.operation).then(chosen).flatten();
-            let number = |name: String| self.kinds.known(&name);
-            let OperationRates { own, wider } =
-                OperationRates::of(layer.operation, layer.direction.name(), algorithm, number);
+            let [kind, wider] = kinds(layer.operation, layer.direction.name(), algorithm);
             let multiplies = multiplies(layer.operation);
-            let PlannedLayer { flops, bytes, sides: Sides { terms, channels, places }, .. } = layer;
-            let sides = [terms, channels, places];
-            LayerWork { kind: own, wider, multiplies, flops, bytes, sides, seconds: None }
+            LayerWork { kind, wider, multiplies, work: layer.work, sides: layer.sides, seconds: None }
         });
         StepWork {
             network: usize::MAX,
@@ -163,8 +134,7 @@ pub(super) struct PlannedLayer {
     pub index: usize,
     pub operation: &'static str,
     pub direction: Direction,
-    pub flops: f64,
-    pub bytes: f64,
+    pub work: Cost,
     pub sides: Sides,
 }
 
@@ -173,15 +143,9 @@ pub(super) fn layers_of(network: &Network, batch: usize, precision: Precision) -
     let bytes = if matches!(precision, Precision::Bf16 | Precision::Fp16) { 2 } else { 4 };
     let of = |index: usize| {
         Direction::ALL.into_iter().filter_map(move |direction| {
-            let cost = network.cost(index, batch, direction, bytes)?;
-            Some(PlannedLayer {
-                index,
-                operation: network.operation_name(index),
-                direction,
-                flops: cost.flops,
-                bytes: cost.bytes,
-                sides: network.sides(index),
-            })
+            let work = network.cost(index, batch, direction, bytes)?;
+            let (operation, sides) = (network.operation_name(index), network.sides(index));
+            Some(PlannedLayer { index, operation, direction, work, sides })
         })
     };
     (0..network.layers.len()).flat_map(of).collect()
@@ -192,7 +156,7 @@ fn update_bytes(parameters: f64, optimizer: Optimizer) -> f64 {
     4.0 * parameters * (3.0 + 2.0 * optimizer.state_copies() as f64)
 }
 
-fn of_network(network: usize, cells: &[CollectedCell], layers: &[CollectedLayer], kinds: &mut Kinds) -> Vec<StepWork> {
+fn of_network(network: usize, cells: &[CollectedCell], layers: &[CollectedLayer]) -> Vec<StepWork> {
     let mut of_cell: BTreeMap<(&str, i64), Vec<&CollectedLayer>> = BTreeMap::new();
     for layer in layers {
         of_cell.entry((&layer.network_id, layer.batch_size)).or_default().push(layer);
@@ -207,12 +171,10 @@ fn of_network(network: usize, cells: &[CollectedCell], layers: &[CollectedLayer]
         let Some(rows) = of_cell.get(&key) else { continue };
         let mut seconds: Vec<f64> = cells.iter().filter_map(|cell| level(cell)).collect();
         let work = rows.iter().map(|row| {
-            let number = |name: String| kinds.number(name);
-            let OperationRates { own, wider } =
-                OperationRates::of(&row.operation, &row.direction, row.algorithm.as_deref(), number);
-            let (flops, bytes, seconds) = (row.flops, row.bytes, row.device_time_s);
-            let sides = [row.terms, row.channels, row.places];
-            LayerWork { kind: own, wider, multiplies: multiplies(&row.operation), flops, bytes, sides, seconds }
+            let [kind, wider] = kinds(&row.operation, &row.direction, row.algorithm.as_deref());
+            let work = Cost { flops: row.flops, bytes: row.bytes };
+            let sides = Sides { terms: row.terms, channels: row.channels, places: row.places };
+            LayerWork { kind, wider, multiplies: multiplies(&row.operation), work, sides, seconds: row.device_time_s }
         });
         let optimizer = AXES.iter().position(|axis| axis.key == "optimizer").and_then(|place| cells[0].axes.get(place));
         let optimizer = optimizer.and_then(|value| Optimizer::from_name(&value.to_string())).unwrap_or(Optimizer::Sgd);

@@ -361,7 +361,7 @@ mod tests {
     #[test]
     fn of_many_series_some_are_shown_and_the_rest_are_counted() {
         let found: Vec<Analysed> = (0..11).map(|_| analysed()).collect();
-        let silences = [Silence::Visits, Silence::Visits, Silence::Forecast].map(Err);
+        let silences = [Silence::Visits, Silence::Visits, Silence::Because("it is a forecast".to_owned())].map(Err);
         let advices: Vec<_> = (0..8).map(|_| Ok(planted())).chain(silences).collect();
         let few = rendered(&size_advices(&found, &advices, 6, false), 300);
         assert_eq!(few.matches("  Use ").count(), 6);

@@ -98,7 +98,7 @@ fn likely(answers: &Answers) -> Option<String> {
         })
     };
     // The last of equal ones wins, and those of the table come in the order of `ALL`.
-    let counted = Mechanism::ALL.into_iter().rev().map(|mechanism| (count(mechanism), mechanism));
+    let counted = Mechanism::ALL.iter().copied().rev().map(|mechanism| (count(mechanism), mechanism));
     let ((shown, consistent), mechanism) = counted.max_by_key(|(counts, _)| *counts)?;
     let (meaning, of) = (mechanism.meaning(), human::counted(answers.jumps.len() as u64, "jump"));
     match (shown, consistent) {
@@ -145,7 +145,7 @@ fn remarks(answers: &Answers) -> Vec<(&'static str, String)> {
     lines.extend(answers.interventions.iter().map(|made| ("Changed", changed(made))));
     lines.extend(answers.period.iter().map(|period| ("Period", of_period(period))));
     lines.extend(copies(answers));
-    for mechanism in Mechanism::ALL {
+    for &mechanism in Mechanism::ALL {
         let candidate = answers.jumps.iter().flat_map(|jump| &jump.candidates).find(|c| c.mechanism == mechanism);
         let Some(candidate) = candidate else { continue };
         let (meaning, formula, source) = (mechanism.meaning(), mechanism.formula(), mechanism.source());

@@ -112,7 +112,7 @@ fn table(steps: &[ForecastStep], style: &Style) -> String {
     let numbers = ["after", "step", "relative"].map(Column::right);
     let mut table = Table::new(numbers.into_iter().chain(["reason", "layers"].map(Column::left)));
     for step in steps {
-        let reasons = distinct(step.layers.iter().map(|layer| layer.reason.name()));
+        let reasons = distinct(step.layers.iter().map(|layer| layer.reason));
         let one = |layer: &LayerStep| format!("{} {}", layer.layer, human::signed(layer.size_s, "s"));
         let mut layers: Vec<String> = step.layers.iter().take(MOST_LAYERS).map(one).collect();
         if step.layers.len() > MOST_LAYERS {
@@ -143,7 +143,7 @@ pub fn forecast_json(forecasts: &Forecasts) -> Value {
     let curve =
         |forecast: &Forecast| -> Vec<f64> { (1..=forecast.largest()).map(|batch| forecast.total(batch)).collect() };
     let layer = |step: &LayerStep| {
-        json!({"layer": step.layer, "size_s": step.size_s, "reason": step.reason.name(),
+        json!({"layer": step.layer, "size_s": step.size_s, "reason": step.reason,
             "before": format!("{:?}", step.before), "after": format!("{:?}", step.behind)})
     };
     let step = |step: &ForecastStep| {

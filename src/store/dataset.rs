@@ -2,6 +2,8 @@
 
 use std::path::Path;
 
+use polars::prelude::Column;
+
 use super::collected::DATABASE_VERSION;
 use super::lock::Lock;
 use super::names::keys;
@@ -62,6 +64,21 @@ pub fn rows<R: Record>(path: &Path, each: &mut dyn FnMut(R) -> Result<()>) -> Re
         let rows = R::rows(frame).map_err(|error| error.at(path.display().to_string()))?;
         rows.into_iter().try_for_each(&mut *each)
     })
+}
+
+/// The rows of a Parquet file of another program with the columns of `R`, except for `constants`, which have one text in all rows.
+///
+/// # Errors
+/// [`Kind::Data`] where it is damaged, or a column is missing or of another type.
+pub fn rows_of_others<R: Record>(path: &Path, constants: [(&str, &str); 2]) -> Result<Vec<R>> {
+    let mut rows = Vec::new();
+    parquet::read(path, None, |frame| {
+        let constants = constants.map(|(name, text)| Column::new(name.into(), vec![text; frame.height()]));
+        let whole = frame.hstack(&constants).map_err(|error| Error::data(error.to_string()));
+        rows.extend(whole.and_then(|whole| R::rows(&whole)).map_err(|error| error.at(path.display().to_string()))?);
+        Ok(())
+    })?;
+    Ok(rows)
 }
 
 /// The metadata of any Parquet file: its source and licence, where its writer put them there.

@@ -356,7 +356,7 @@ fn apart(name: &str) -> String {
 }
 
 /// What an x counts, in words.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Size {
     /// The column's name.
     pub column: String,

@@ -3,10 +3,13 @@
 
 use std::path::{Path, PathBuf};
 
-use batchstep::analysis::mechanisms::formulas::{Family, Kernel, KnownOperation, LayerSizes, Tile};
-use batchstep::predict::published_kernels::{Launch, Published, check};
+use batchstep::analysis::mechanisms::formulas::{Kernel, KnownOperation, LayerSizes, Tile};
+use batchstep::predict::published_kernels::{GpuFigures, Launch, Published};
 
 use crate::needs;
+
+#[path = "../../examples/tables/published_check.rs"]
+mod check;
 
 fn sample() -> Published {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/published/neusight/kernels.csv");
@@ -30,12 +33,13 @@ fn all() -> Option<Published> {
 }
 
 /// Each family's launches have the grids of its formula; how many grids another padding gives as well.
-fn check_grids(published: &Published, families: [(Family, usize); 4]) -> [usize; 4] {
+fn check_grids(published: &Published, launches: [usize; 4]) -> [usize; 4] {
     let shares = check::shares(published);
-    families.map(|(family, launches)| {
+    std::array::from_fn(|at| {
+        let (_, family) = check::FAMILIES[at];
         let own = || shares.iter().filter(|share| share.family == family);
-        assert_eq!(own().map(|share| share.launches).sum::<usize>(), launches, "{family:?}");
-        assert_eq!(own().map(|share| share.exact).sum::<usize>(), launches, "{family:?}");
+        assert_eq!(own().map(|share| share.launches).sum::<usize>(), launches[at], "{family}");
+        assert_eq!(own().map(|share| share.exact).sum::<usize>(), launches[at], "{family}");
         own().map(|share| share.exact_padded_to_8.max(share.exact_unpadded)).sum()
     })
 }
@@ -43,14 +47,8 @@ fn check_grids(published: &Published, families: [(Family, usize); 4]) -> [usize;
 #[test]
 fn every_launch_of_the_sample_has_the_grid_of_its_formula() {
     let published = sample();
-    let families = [
-        (Family::NonFusedWinograd, 10),
-        (Family::FusedWinograd, 8),
-        (Family::ImplicitProduct, 10),
-        (Family::Dense, 10),
-    ];
     // No other padding gives the grids of the launches of non-fused Winograd.
-    assert_eq!(check_grids(&published, families), [0, 8, 10, 10]);
+    assert_eq!(check_grids(&published, [10, 8, 10, 10]), [0, 8, 10, 10]);
     // Two convolutions use another kernel.
     assert_eq!((published.launches.len(), check::unknown(&published)), (40, 2));
     assert_eq!(published.gpus.len(), 6);
@@ -98,13 +96,32 @@ fn the_sample_is_a_part_of_the_published_launches() {
 #[test]
 fn every_published_grid_matches_its_formula() {
     let Some(published) = all() else { return };
-    let families = [
-        (Family::NonFusedWinograd, 9_848),
-        (Family::FusedWinograd, 8_170),
-        (Family::ImplicitProduct, 5_897),
-        (Family::Dense, 32_224),
-    ];
-    let [other, ..] = check_grids(&published, families);
+    let [other, ..] = check_grids(&published, [9_848, 8_170, 5_897, 32_224]);
     assert!(other < 9_848 * 3 / 4, "another padding fits {other} of non-fused Winograd");
     assert_eq!((published.launches.len(), check::unknown(&published)), (56_886, 747));
+}
+
+/// Times of a product by the rates of a GPU, on layers whose data are up to twice the cache: they have a step there only if they are half as long
+/// again from there on. The model's factors take up a part of it.
+#[test]
+fn a_step_where_the_cache_overflows_is_seen_where_there_is_one() {
+    let (product, l2_bytes) = (KnownOperation::Convolution3x3, 4 << 20);
+    let name = "Test T4".to_owned();
+    let gpu = GpuFigures { name, multiprocessors: 40, flops_per_s: 8e12, bytes_per_s: 3e11, l2_bytes };
+    let kernel = Kernel::ImplicitProduct(Tile { first: 128, second: 64 });
+    let launch = |at: usize, factor: f64| {
+        let (side, batch) = (8 + at % 29, 1 + at % 17);
+        let layer = LayerSizes { product, inputs: 16 + at % 71, outputs: 64, height: side, width: side };
+        let rounds = kernel.blocks(&layer, batch).div_ceil(40) as f64;
+        let time_s = 5e-5 + 1e-6 * rounds * layer.inputs as f64;
+        let time_s = time_s * if layer.bytes(batch) > l2_bytes as f64 { factor } else { 1.0 };
+        Launch { gpu: 0, layer, batch, kernel: Some(kernel), grid: kernel.grid(&layer, batch), time_s }
+    };
+    let ratio = |factor: f64| {
+        let launches = (0..2000).map(|at| launch(at, factor)).collect();
+        let found = check::at_the_cache(&Published { gpus: vec![gpu.clone()], launches });
+        assert!(found[0].below.min(found[0].above) >= check::FEWEST_AT_THE_CACHE, "{found:?}");
+        found[0].ratio
+    };
+    assert!((ratio(1.0) - 1.0).abs() < 0.02 && ratio(1.5) > 1.2, "{} {}", ratio(1.0), ratio(1.5));
 }

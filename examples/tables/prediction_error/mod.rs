@@ -57,8 +57,8 @@ pub fn run() -> Result<(), Failure> {
     let folder = std::env::temp_dir().join(format!("prediction-error-{}", std::process::id()));
     let collected: Vec<PathBuf> = runs.iter().cloned().chain(four.clone()).collect();
     let mut refused = Vec::new();
-    database::collect(&collected, &folder, &mut |taken| {
-        if let database::Outcome::Refused(error) = taken.outcome {
+    database::collect(&collected, &folder, &mut |_, outcome| {
+        if let database::Outcome::Refused(error) = outcome {
             refused.push(error.to_string());
         }
     })?;

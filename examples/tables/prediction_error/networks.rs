@@ -3,10 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
+use batchstep::network::Cost;
 use batchstep::predict::database::Database;
 use batchstep::predict::learnable;
 use batchstep::predict::model::layers::{LayerWork, StepModel, StepWork};
-use batchstep::predict::model::rates::{RateModel, Rates, Work};
+use batchstep::predict::model::rates::{RateModel, Rates};
 use batchstep::settings::EngineName;
 use batchstep::store::AxisValues;
 
@@ -60,7 +61,7 @@ pub fn other_networks(database: &Database, run: &Path, against: &mut Vec<Case>) 
 
 fn evaluate(steps: &[StepWork]) -> Vec<Case> {
     let networks: BTreeSet<usize> = steps.iter().map(|step| step.network).collect();
-    let flops = |step: &StepWork| step.layers.iter().map(|layer| layer.flops).sum::<f64>();
+    let flops = |step: &StepWork| step.layers.iter().map(|layer| layer.work.flops).sum::<f64>();
     let [mut layers, mut rate] = [const { Vec::new() }; 2];
     for out in networks {
         let (unknown, known): (Vec<StepWork>, Vec<StepWork>) =
@@ -141,8 +142,7 @@ fn two_threads(one: &Learned, two: &Learned, from: Rates, to: Rates) {
         let name = &two.names[step.network];
         let other = one.steps.iter().find(|other| one.names[other.network] == *name && other.batch == step.batch);
         let Some(other) = other else { continue };
-        let layers: Vec<Work> =
-            step.layers.iter().map(|layer| Work { flops: layer.flops, bytes: layer.bytes }).collect();
+        let layers: Vec<Cost> = step.layers.iter().map(|layer| layer.work).collect();
         let ratio = RateModel::FORMULA.step(&layers, to) / RateModel::FORMULA.step(&layers, from);
         scaled.push(Case { estimate: plain(other.seconds * ratio), truth: step.seconds });
         same.push(Case { estimate: plain(other.seconds), truth: step.seconds });
@@ -153,14 +153,14 @@ fn two_threads(one: &Learned, two: &Learned, from: Rates, to: Rates) {
 
 /// The work of every step, for another program's models.
 pub fn table_of(learned: &[Learned]) -> String {
-    let kinds: BTreeSet<usize> =
+    let kinds: BTreeSet<u64> =
         learned.iter().flat_map(|l| &l.steps).flat_map(|step| &step.layers).map(|layer| layer.kind).collect();
     let mut text = String::from("device,network,batch_size,layers,flops,bytes,seconds");
     kinds.iter().for_each(|kind| text.push_str(&format!(",flops_{kind},bytes_{kind}")));
     for learned in learned {
         for step in &learned.steps {
             let sum = |of: &dyn Fn(&LayerWork) -> f64| step.layers.iter().map(of).sum::<f64>();
-            let (flops, bytes) = (sum(&|layer| layer.flops), sum(&|layer| layer.bytes));
+            let (flops, bytes) = (sum(&|layer| layer.work.flops), sum(&|layer| layer.work.bytes));
             text.push_str(&format!(
                 "\n\"{}\",{},{},{},{flops},{bytes},{}",
                 learned.label,
@@ -172,7 +172,7 @@ pub fn table_of(learned: &[Learned]) -> String {
             for kind in &kinds {
                 let of =
                     |value: fn(&LayerWork) -> f64| sum(&|layer| if layer.kind == *kind { value(layer) } else { 0.0 });
-                text.push_str(&format!(",{},{}", of(|layer| layer.flops), of(|layer| layer.bytes)));
+                text.push_str(&format!(",{},{}", of(|layer| layer.work.flops), of(|layer| layer.work.bytes)));
             }
         }
     }

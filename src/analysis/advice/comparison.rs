@@ -131,24 +131,22 @@ fn draw(rates: &Rates, rng: &mut Rng) -> Draw {
         weights.fill(0.0);
         (0..blocks).for_each(|_| weights[rng.below(blocks)] += 1.0);
     }
-    let sizes = rates.x.len();
-    let (mut count, mut sum, mut squares) = (vec![0.0; sizes], vec![0.0; sizes], vec![0.0; sizes]);
+    // The number of visits, their sum and that of their squares.
+    let mut sums = vec![[0.0; 3]; rates.x.len()];
     for (weight, visits) in weights.iter().zip(&rates.influence).filter(|(weight, _)| **weight > 0.0) {
         for &(size, departure) in visits {
-            count[size] += weight;
-            sum[size] += weight * departure;
-            squares[size] += weight * departure * departure;
+            let more = [*weight, weight * departure, weight * departure * departure];
+            sums[size].iter_mut().zip(more).for_each(|(sum, more)| *sum += more);
         }
     }
-    let mut own = Vec::with_capacity(sizes);
-    let mut departure = Vec::with_capacity(sizes);
-    for size in 0..sizes {
-        let (drawn, visits) = (f64::max(count[size], 1.0), rates.visits[size] as f64);
-        let mean = sum[size] / drawn;
-        own.push((squares[size] / drawn - mean * mean).max(0.0) * visits / (visits - 1.0));
+    let of = |(&[count, sum, squares], &visits): (&[f64; 3], &usize)| {
+        let (drawn, visits) = (count.max(1.0), visits as f64);
+        let mean = sum / drawn;
+        let own = (squares / drawn - mean * mean).max(0.0) * visits / (visits - 1.0);
         // Draws scatter less than the estimate that they imitate, by the degree of freedom of the mean.
-        departure.push(mean * (visits / (visits - 1.0)).sqrt());
-    }
+        (own, mean * (visits / (visits - 1.0)).sqrt())
+    };
+    let (own, departure): (Vec<f64>, Vec<f64>) = sums.iter().zip(&rates.visits).map(of).unzip();
     let least = LEAST * median(&mut rates.variance.clone());
     let variance = shrunken(&own, &rates.visits).into_iter().map(|variance| variance.max(least)).collect();
     Draw { departure, variance }

@@ -18,8 +18,9 @@ use std::fmt;
 use std::path::Path;
 
 use super::{Analysed, Series, TimeOrRate};
-use crate::detect::{Early, Jump};
+use crate::detect::Jump;
 use crate::stats::distribution::t_upper_quantile;
+use crate::units::Seconds;
 use comparison::Comparison;
 pub use memory::{BestSizeMemory, Fits, MARGIN};
 use rates::Rates;
@@ -86,57 +87,26 @@ pub struct Advice {
 /// Why there is no advice.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Silence {
-    NoWork(String),
-    OtherName(String, String),
-    Rate(String),
-    Epoch(String),
-    Early(Early),
-    Control,
-    Forecast,
+    /// More visits would bring it.
     Visits,
-    Sizes,
-    NoScatter,
-    NoSeconds(String),
-    /// No size is shown to keep to the latency, in seconds.
-    TooSlow(f64),
+    Because(String),
 }
 
 impl fmt::Display for Silence {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::NoWork(x) => write!(
-                f,
-                "`{x}` counts no examples, tokens or bytes, so there is no rate to compare; `advise --work '{x}^3'` names the work of a step"
-            ),
-            Self::OtherName(named, x) => write!(f, "the work is named in `{named}`, and the sizes are in `{x}`"),
-            Self::Rate(unit) if unit.is_empty() => f.write_str("the unit of the rate is not known"),
-            Self::Rate(unit) => write!(f, "a rate in {unit} does not say how many examples a second has"),
-            Self::Epoch(y) => {
-                write!(
-                    f,
-                    "`{y}` is the time of an epoch, so that the size of a batch does not say how many examples it had"
-                )
-            }
-            Self::Early(early) => write!(f, "{early}"),
-            Self::Control => f.write_str("an A/A run executes one size under many names"),
-            Self::Forecast => f.write_str("the values are forecast and not measured"),
             Self::Visits => write!(
                 f,
                 "fewer than two sizes were measured {0} times (in {0} blocks, where blocks are known), and a comparison needs two",
                 rates::FEWEST_VISITS
             ),
-            Self::Sizes => {
-                write!(f, "more than {} sizes are too many to compare with each other", rates::MOST_SIZES)
-            }
-            Self::NoScatter => {
-                f.write_str("the repetitions of a size do not differ, so that no error can be estimated")
-            }
-            Self::NoSeconds(y) => write!(f, "`{y}` holds no times in a known unit, which a latency needs"),
-            Self::TooSlow(limit) => {
-                write!(f, "no size is shown to keep a step within {}", crate::units::Seconds(*limit))
-            }
+            Self::Because(why) => f.write_str(why),
         }
     }
+}
+
+fn because<T>(why: impl Into<String>) -> Result<T, Silence> {
+    Err(Silence::Because(why.into()))
 }
 
 /// The advice for each series of a run or file, in their order.
@@ -182,20 +152,13 @@ pub fn advise(found: &Analysed, options: &Options, total: Option<u64>) -> Result
     })
 }
 
-/// The work of one step.
-#[derive(Clone)]
-enum WorkPerStep {
-    Size,
-    Formula(Formula),
-}
-
 /// How the values of a series make work per second.
 struct RateConversion {
     counted: String,
     unit: String,
     inverse: bool,
     /// The work of a step, which multiplies the rate of steps; `None` if the values already count the work.
-    step: Option<WorkPerStep>,
+    step: Option<Formula>,
     /// What a value in the series' unit is in that of the rate.
     factor: f64,
 }
@@ -207,25 +170,31 @@ const OF_STEPS: [&str; 2] = ["iterations/s", "steps/s"];
 impl RateConversion {
     fn of(series: &Series, asked: Option<&Formula>) -> Result<Self, Silence> {
         if series.is_forecast() {
-            return Err(Silence::Forecast);
+            return because("the values are forecast and not measured");
         }
         let column = &series.size.column;
-        let (counted, step) = match asked {
-            Some(work) if work.name().eq_ignore_ascii_case(column) => {
-                (work.to_string(), WorkPerStep::Formula(work.clone()))
+        let (counted, step) = match (asked, series.size.counted()) {
+            (Some(work), _) if work.name().eq_ignore_ascii_case(column) => (work.to_string(), work.clone()),
+            (Some(work), _) => {
+                return because(format!("the work is named in `{}`, and the sizes are in `{column}`", work.name()));
             }
-            Some(work) => return Err(Silence::OtherName(work.name().to_owned(), column.clone())),
-            None => (series.size.counted().ok_or_else(|| Silence::NoWork(column.clone()))?, WorkPerStep::Size),
+            (None, Some(counted)) => (counted, Formula::of_size(column)),
+            (None, None) => {
+                return because(format!(
+                    "`{column}` counts no examples, tokens or bytes, so there is no rate to compare; `advise --work '{column}^3'` names the work of a step"
+                ));
+            }
         };
         let y = series.y.to_lowercase();
         if asked.is_none() && series.kind == TimeOrRate::Time && y.contains("epoch") && !y.contains("step") {
-            return Err(Silence::Epoch(series.y.clone()));
+            let why = "is the time of an epoch, so that the size of a batch does not say how many examples it had";
+            return because(format!("`{}` {why}", series.y));
         }
         if series.facts.contains_key("executed_batch_size") {
-            return Err(Silence::Control);
+            return because("an A/A run executes one size under many names");
         }
         if let Some(early) = series.early() {
-            return Err(Silence::Early(early));
+            return because(early.to_string());
         }
         let (base, per_second, known) = (series.base_unit(), format!("{counted}/s"), series.unit.as_str());
         let (unit, inverse, step, factor) = match (series.kind, series.seconds_per_unit()) {
@@ -235,18 +204,17 @@ impl RateConversion {
             (TimeOrRate::Rate, _) if OF_WORK.contains(&known) || base.name == "B/s" && series.size.is_bytes() => {
                 (series.unit.clone(), true, None, 1.0)
             }
-            (TimeOrRate::Rate, _) => return Err(Silence::Rate(series.unit.clone())),
+            (TimeOrRate::Rate, _) if known.is_empty() => return because("the unit of the rate is not known"),
+            (TimeOrRate::Rate, _) => {
+                return because(format!("a rate in {known} does not say how many examples a second has"));
+            }
         };
         Ok(Self { counted, unit, inverse, step, factor })
     }
 
     /// ln of the work per second of a time in the unit of the series, or of an inverted rate.
     fn rate(&self, x: f64, time: f64) -> f64 {
-        let work = match &self.step {
-            None => 1.0,
-            Some(WorkPerStep::Size) => x,
-            Some(WorkPerStep::Formula(work)) => work.at(x),
-        };
+        let work = self.step.as_ref().map_or(1.0, |work| work.at(x));
         work.ln() - time.ln() - self.factor.ln()
     }
 }
@@ -255,7 +223,7 @@ impl RateConversion {
 fn allowed(series: &Series, work: &RateConversion, rates: &Rates, options: &Options) -> Result<Vec<usize>, Silence> {
     let Some(limit) = options.latency_s else { return Ok((0..rates.x.len()).collect()) };
     if series.kind != TimeOrRate::Time || series.seconds_per_unit().is_none() {
-        return Err(Silence::NoSeconds(series.y.clone()));
+        return because(format!("`{}` holds no times in a known unit, which a latency needs", series.y));
     }
     let keeps = |at: &usize| {
         let reach = t_upper_quantile(0.025, (rates.visits[*at] - 1) as f64);
@@ -264,7 +232,10 @@ fn allowed(series: &Series, work: &RateConversion, rates: &Rates, options: &Opti
         rates.level[*at] - reach * error >= work.rate(rates.x[*at], limit / work.factor)
     };
     let allowed: Vec<usize> = (0..rates.x.len()).filter(keeps).collect();
-    if allowed.is_empty() { Err(Silence::TooSlow(limit)) } else { Ok(allowed) }
+    match allowed.is_empty() {
+        true => because(format!("no size is shown to keep a step within {}", Seconds(limit))),
+        false => Ok(allowed),
+    }
 }
 
 /// Behind each jump that makes steps slower, up to the next one. Where the size before a jump is

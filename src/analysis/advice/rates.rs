@@ -1,16 +1,16 @@
 //! From the steps of a series to the level of each size: the logarithm of its work per second, what each visit departs from it, and its
 //! error.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use super::{RateConversion, Silence};
+use super::{RateConversion, Silence, because};
 use crate::analysis::Series;
 use crate::detect::{FactorPoint, Observation, by_visit, every_visit};
 use crate::stats::quantile::median;
 use crate::stats::robust::{mad, sigma};
 
 /// Sizes, beyond which comparing each with all others takes too long.
-pub(super) const MOST_SIZES: usize = 2_000;
+const MOST_SIZES: usize = 2_000;
 
 /// Visits of a size below which it is left out.
 pub(super) const FEWEST_VISITS: usize = 4;
@@ -54,7 +54,7 @@ impl Rates {
     /// The levels less `factor`, the common factor that the detector found in the series: the fitted curve is without it, too.
     ///
     /// # Errors
-    /// [`Silence::Visits`], [`Silence::NoScatter`].
+    /// [`Silence`] where there are too few visits, too many sizes, or repetitions that do not differ.
     pub fn of(series: &Series, factor: &[FactorPoint], work: &RateConversion) -> Result<Self, Silence> {
         let mut seen = by_visit(times(series, work)).observations;
         let mut found = by_size(&seen, &[], work);
@@ -66,8 +66,8 @@ impl Rates {
         let BySize { kept, few, blocks } = found;
         match kept.len() {
             0 | 1 => return Err(Silence::Visits),
-            many if many > MOST_SIZES => return Err(Silence::Sizes),
-            _ => {}
+            2..=MOST_SIZES => {}
+            _ => return because(format!("more than {MOST_SIZES} sizes are too many to compare with each other")),
         }
         let x: Vec<f64> = kept.iter().map(|(x, _)| f64::from_bits(*x)).collect();
         let mut rates = Self::fitted(x, visits(&by_size(&seen, factor, work).kept))?;
@@ -83,7 +83,9 @@ impl Rates {
         visits.sort_by_key(|visit| visit.size);
         let own: Vec<&[VisitRate]> = visits.chunk_by(|a, b| a.size == b.size).collect();
         let values: Vec<Vec<f64>> = own.iter().map(|own| own.iter().map(|visit| visit.value).collect()).collect();
-        let scales = scales(&values).ok_or(Silence::NoScatter)?;
+        let Some(scales) = scales(&values) else {
+            return because("the repetitions of a size do not differ, so that no error can be estimated");
+        };
         let mut influence = vec![Vec::new(); blocks];
         let mut level = Vec::new();
         let mut squares = Vec::new();
@@ -141,9 +143,7 @@ fn times(series: &Series, work: &RateConversion) -> Vec<Observation> {
 
 /// Whether a size has enough visits, in different blocks where these are known.
 fn is_enough(seen: &BlockRates) -> bool {
-    let mut blocks: Vec<_> = seen.iter().filter_map(|(block, _)| *block).collect();
-    blocks.sort_unstable();
-    blocks.dedup();
+    let blocks: BTreeSet<(u32, u32)> = seen.iter().filter_map(|(block, _)| *block).collect();
     let independent = if blocks.is_empty() { seen.len() } else { blocks.len() };
     independent >= FEWEST_VISITS
 }

@@ -32,6 +32,11 @@ impl Formula {
         Some(Self { text: text.trim().to_owned(), name: parser.name?.to_owned(), tree }).filter(|_| is_done)
     }
 
+    /// The size itself.
+    pub(super) fn of_size(name: &str) -> Self {
+        Self { text: name.to_owned(), name: name.to_owned(), tree: Tree::Size }
+    }
+
     pub fn name(&self) -> &str {
         &self.name
     }

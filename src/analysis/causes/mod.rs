@@ -123,17 +123,11 @@ struct LayerOverSizes<'a> {
 }
 
 impl LayerOverSizes<'_> {
-    fn at(&self, x: f64) -> Option<&LayerRow> {
-        self.rows.iter().find(|row| row.batch_size as f64 == x).copied()
-    }
-
     fn side(&self, x: f64) -> SideExecution {
-        let row = self.at(x);
-        SideExecution {
-            algorithm: row.and_then(|row| row.algorithm.clone()),
-            kernel: row.and_then(|row| row.kernel.clone()),
-            waves: row.and_then(|row| row.waves),
-        }
+        let row = self.rows.iter().find(|row| row.batch_size as f64 == x);
+        let of = |row: &&LayerRow| (row.algorithm.clone(), row.kernel.clone(), row.waves);
+        let (algorithm, kernel, waves) = row.map(of).unwrap_or_default();
+        SideExecution { algorithm, kernel, waves }
     }
 
     /// Batch sizes and seconds, where it was timed.

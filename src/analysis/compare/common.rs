@@ -65,7 +65,7 @@ fn first_few(all: impl Iterator<Item = String>) -> String {
 /// [`crate::error::Kind::Data`], at the path of that spec.
 pub fn foreseen(specs: &[(&Path, Experiment)]) -> Result<()> {
     let [(_, first), others @ ..] = specs else { return Ok(()) };
-    // As in `step_names`.
+    // As in [`super::step_names`].
     let by_name = !specs.iter().all(|(_, one)| one.own.is_some() && one.model.names.len() == 1);
     let keys = |one: &Experiment| {
         let mut keys = BTreeSet::new();
@@ -91,30 +91,16 @@ pub fn foreseen(specs: &[(&Path, Experiment)]) -> Result<()> {
 mod tests {
     use super::*;
 
-    fn spec(name: &str, text: &str) -> (&'static Path, Experiment) {
-        (
-            Path::new("b.toml"),
-            Experiment::parse(&format!("version = 1\nname = \"{name}\"\n{text}"), "a.toml").expect("a spec"),
-        )
-    }
-
-    fn step(file: &str, sizes: &str) -> (&'static Path, Experiment) {
-        spec("own", &format!("[engine]\nstep = {file}\n[sweep]\nbatch_size = {sizes}\n"))
-    }
-
+    /// Two versions of one step, in files of any names, have their sizes in common; of several steps, the names say what is compared with what.
     #[test]
-    fn specs_with_nothing_in_common_are_refused_before_they_are_measured() {
-        let network = |name: &str| spec("net", &format!("[model]\nname = \"{name}\"\n[sweep]\nbatch_size = [1, 2]\n"));
-        let said = |specs: [(&Path, Experiment); 2]| foreseen(&specs).err().map(|error| error.to_string());
-        assert_eq!(said([network("vgg16"), network("vgg16")]), None);
-        let error = said([network("vgg16"), network("vgg19")]).expect("refused");
-        assert!(error.starts_with("b.toml: this spec") && error.contains("`vgg16` against `vgg19`"), "{error}");
-        // Versions of one step lie in files of any name.
-        assert_eq!(said([step("\"before.py\"", "[1, 2]"), step("\"after.py\"", "[2, 4]")]), None);
-        let error = said([step("\"before.py\"", "[1, 2]"), step("\"after.py\"", "[4, 8]")]).expect("refused");
-        assert!(error.contains("sizes 1, 2 against 4, 8"), "{error}");
-        let two = step("[\"one.py\", \"two.py\"]", "[1, 2]");
-        let error = said([two, step("\"after.py\"", "[1, 2]")]).expect("refused");
+    fn several_steps_of_ones_own_need_the_same_names() {
+        let step = |file: &str| {
+            let text = format!("version = 1\nname = \"own\"\n[engine]\nstep = {file}\n[sweep]\nbatch_size = [1, 2]\n");
+            (Path::new("b.toml"), Experiment::parse(&text, "a.toml").expect("a spec"))
+        };
+        assert!(foreseen(&[step("\"before.py\""), step("\"after.py\"")]).is_ok());
+        let specs = [step("[\"one.py\", \"two.py\"]"), step("\"after.py\"")];
+        let error = foreseen(&specs).expect_err("refused").to_string();
         assert!(error.contains("`one`, `two` against `after`"), "{error}");
     }
 }

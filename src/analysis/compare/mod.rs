@@ -29,7 +29,6 @@
 mod cells;
 mod common;
 mod comparison;
-mod decision;
 mod difference;
 mod moderated;
 mod overall;
@@ -38,27 +37,23 @@ mod rules;
 mod several;
 mod sides;
 mod single;
-mod step_names;
 #[cfg(test)]
 mod tests;
-mod unit;
 mod welch;
 mod when;
 
 use crate::analysis::{Series, TimeOrRate};
 use crate::error::Result;
-use cells::{Cells, cells};
+pub use cells::step_names;
+use cells::{Cells, cells, conversion, left_out, unit_of};
 pub use common::foreseen;
 use common::nothing_in_common;
 pub use comparison::{ComparedCell, Comparison, Spread};
-pub use decision::Decision;
 use difference::{Apart, Difference, decided, differences};
 pub use overall::Overall;
-pub use rules::{Design, Rules};
+pub use rules::{Decision, Design, Rules};
 pub use several::{Between, Several, several};
 pub use sides::sides;
-pub use step_names::step_names;
-use unit::{conversion, unit_of};
 pub use when::When;
 
 /// Compares two runs. They must have cells in common, and their units must be known or equal. Times of the second are converted to the
@@ -69,7 +64,7 @@ pub use when::When;
 pub fn runs(first: &[Series], second: &[Series], rules: &Rules) -> Result<Comparison> {
     let per_unit = conversion(first, second)?;
     let unit = unit_of([(first, 1.0), (second, per_unit)]);
-    let left_out = step_names::left_out([first, second]);
+    let left_out = left_out([first, second]);
     let (a, b) = (cells(first, 1.0, unit, left_out), cells(second, per_unit, unit, left_out));
     let is_single = |cells: &Cells| cells.values().all(|blocks| blocks.times.len() == 1);
     let are_tables = first.iter().chain(second).all(|series| series.cells.is_empty());

@@ -49,23 +49,16 @@ pub(super) struct Pair<'a> {
 pub(super) fn pairs<'a>(first: &'a Cells, second: &Cells, design: Design) -> Vec<Pair<'a>> {
     let groups: BTreeSet<&str> = first.keys().map(|key| key.group.as_str()).collect();
     let pair = |group: &'a str| {
-        let common = first.keys().filter(|key| key.group == group && second.contains_key(*key));
-        let common: Vec<_> = common.collect();
+        let common: Vec<&Key> = first.keys().filter(|key| key.group == group && second.contains_key(*key)).collect();
         let rounding = of_rounding(common.iter().map(|key| first[*key].rounding.hypot(second[*key].rounding)));
         let (mut first, mut second) = (means(first, &common), means(second, &common));
         if design == Design::InTurns {
             first.retain(|round, _| second.contains_key(round));
             second.retain(|round, _| first.contains_key(round));
         }
-        let known = first.len().min(second.len()) >= 2;
-        let pair = || Pair {
-            group,
-            cells: common.len(),
-            first: first.into_values().collect(),
-            second: second.into_values().collect(),
-            rounding,
-        };
-        known.then(pair)
+        let (first, second) = (Vec::from_iter(first.into_values()), Vec::from_iter(second.into_values()));
+        let is_known = first.len().min(second.len()) >= 2;
+        is_known.then_some(Pair { group, cells: common.len(), first, second, rounding })
     };
     groups.into_iter().filter_map(pair).collect()
 }

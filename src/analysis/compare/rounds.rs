@@ -60,39 +60,15 @@ fn turns(side: &Path) -> Result<Vec<(u32, PathBuf)>> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use crate::analysis::compare::{Design, Rules, When, runs};
+    use super::order;
 
     #[test]
     fn every_side_is_as_often_early_as_late() {
-        let order = order(100, 2, 1);
-        assert!(order.chunks(2).all(|pair| pair[0].iter().rev().eq(&pair[1])), "{order:?}");
-        let first = order.iter().step_by(2).filter(|round| round[0] == 0).count();
+        let all = order(100, 2, 1);
+        assert!(all.chunks(2).all(|pair| pair[0].iter().rev().eq(&pair[1])), "{all:?}");
+        let first = all.iter().step_by(2).filter(|round| round[0] == 0).count();
         // Binomial(50, 1/2): mean 25, sd 3.5; four standard deviations either way.
         assert!((11..=39).contains(&first), "{first}");
-        assert_eq!(super::order(3, 3, 7), super::order(3, 3, 7));
-    }
-
-    #[test]
-    fn the_turns_of_a_folder_are_its_blocks() {
-        let folder = tempfile::tempdir().expect("a folder");
-        let side = |name: &str, factor: f64| {
-            let side = folder.path().join(name);
-            std::fs::create_dir(&side).expect("a folder");
-            for round in [1, 2, 10] {
-                let time = factor * (1.0 + 0.3 * f64::from(round));
-                let rows = format!("batch_size,step_time_s\n1,{time}\n1,{time}\n2,{}\n", 2.0 * time);
-                // A table in the place of a run directory.
-                std::fs::write(turn(&side, round), rows).expect("written");
-            }
-            std::fs::write(side.join("notes"), "not a turn").expect("written");
-            series(&side, &Query::default()).expect("read")
-        };
-        let (first, second) = (side("a", 1.0), side("b", 1.5));
-        let blocks: Vec<_> = first.iter().map(|series| series.measurements[0].observation.block).collect();
-        assert_eq!(blocks, [Some(1), Some(2), Some(10)]);
-        let found = runs(&first, &second, &Rules { design: Design::InTurns, ..Rules::default() }).expect("compared");
-        assert_eq!((found.when, found.cells.len()), (When::InTurns { rounds: 3 }, 2));
-        assert!(found.cells.iter().all(|cell| (cell.ratio - 1.5).abs() < 1e-9), "{:?}", found.cells);
+        assert_eq!(order(3, 3, 7), order(3, 3, 7));
     }
 }

@@ -1,4 +1,6 @@
-//! What a comparison decides by.
+//! What a comparison decides by, and the decision on a cell or on a series as a whole.
+
+use crate::settings::named;
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Rules {
@@ -22,4 +24,27 @@ pub enum Design {
     Separate,
     /// Blocks of the same number are a round, measured one right after the other; the rounds are what is resampled.
     InTurns,
+}
+
+named! {
+    /// The decision on one cell of the second run, compared with the first.
+    Decision {
+        Same = "SAME",
+        Faster = "FASTER",
+        Slower = "SLOWER",
+        Ambiguous = "AMBIGUOUS",
+    }
+}
+
+impl Decision {
+    /// The decision on logarithms that lie `apart`, with a corrected p-value and half the width of the simultaneous interval.
+    pub(super) fn new(apart: f64, p_value: f64, half: f64, rules: &Rules) -> Self {
+        // With a margin, differences within it do not count, even if they are proven.
+        match (p_value <= rules.alpha, apart > 0.0) {
+            _ if apart.abs() + half <= rules.margin.ln_1p() => Self::Same,
+            (true, true) => Self::Slower,
+            (true, false) => Self::Faster,
+            (false, _) => Self::Ambiguous,
+        }
+    }
 }

@@ -2,7 +2,7 @@
 
 use super::cells::{Cells, in_its_source, in_one_unit};
 use super::common::nothing_in_common;
-use super::{Comparison, Overall, Rules, Series, When, against, are_rates, overall, step_names};
+use super::{Comparison, Overall, Rules, Series, When, against, are_rates, left_out, overall};
 use crate::error::Result;
 
 /// Several runs, by their places in the order in which they were given.
@@ -33,7 +33,7 @@ pub fn several(runs: &[Vec<Series>], rules: &Rules) -> Result<Several> {
         return Ok(Several { against_first: Vec::new(), between: Vec::new() });
     };
     let each: Vec<&[Series]> = runs.iter().map(Vec::as_slice).collect();
-    let all = in_one_unit(&each, step_names::left_out(runs))?;
+    let all = in_one_unit(&each, left_out(runs))?;
     let mut against_first = against(&all[0], &all[1..], rules);
     for ((series, cells), found) in runs[1..].iter().zip(&all[1..]).zip(&mut against_first) {
         if found.cells.is_empty() {
@@ -93,22 +93,6 @@ mod tests {
             .count();
         // Stated: at most 5 %, which is 30; three standard deviations of such a count are 16.
         assert!(alarms <= 46, "{alarms} of 600 comparisons of four equal runs named a cell");
-    }
-
-    #[test]
-    fn every_run_is_held_against_the_first_and_every_pair_as_a_whole() {
-        let mut rng = Rng::new(12);
-        let runs: Vec<_> = [1.0, 1.0, 1.2, 0.9].map(|factor| run(&mut rng, 30, factor)).into();
-        let rules = Rules { margin: 0.03, ..Rules::default() };
-        let found = several(&runs, &rules).unwrap();
-        let counts = |decision| found.against_first.iter().map(|one| one.count(decision)).collect::<Vec<_>>();
-        assert_eq!((counts(Decision::Slower), counts(Decision::Faster)), (vec![0, 6, 0], vec![0, 0, 6]));
-        let pairs: Vec<_> = found.between.iter().map(|one| (one.first, one.second, one.overall.decision)).collect();
-        let (same, slower, faster) = (Decision::Same, Decision::Slower, Decision::Faster);
-        let expected = [(0, 1, same), (0, 2, slower), (0, 3, faster), (1, 2, slower), (1, 3, faster), (2, 3, faster)];
-        assert_eq!(pairs, expected);
-        // By hand: 0.9 / 1.2.
-        assert!((found.between[5].overall.ratio - 0.75).abs() < 0.01, "{:?}", found.between[5]);
     }
 
     #[test]

@@ -27,7 +27,7 @@ use super::cells::{Blocks, Cells, Key, in_one_unit};
 use super::common::nothing_in_common;
 use super::welch::{self, Welch};
 use super::{
-    ComparedCell, Comparison, Decision, Design, Rules, Series, Spread, When, moderated, overall, runs, step_names,
+    ComparedCell, Comparison, Decision, Design, Rules, Series, Spread, When, left_out, moderated, overall, runs,
 };
 use crate::error::{Error, Result};
 use crate::stats::distribution::t_upper;
@@ -53,17 +53,16 @@ struct Moved<'a> {
     freedom: f64,
 }
 
-/// A cell's difference and its two errors.
-struct Shift {
+/// A cell's difference and its two errors: of its series, and of the cell beside it.
+struct Shift<'a> {
+    of: &'a Moved<'a>,
+    cell: usize,
     apart: f64,
     /// Beyond that of the series.
     beside: f64,
-    whole: Welch,
     own: Welch,
     /// The series of the comparison.
     series: f64,
-    /// Whether it is its series' only cell, so that nothing is beside it.
-    lone: bool,
 }
 
 /// Compares two sides of several runs each.
@@ -80,7 +79,7 @@ pub fn sides(first: &[Vec<Series>], second: &[Vec<Series>], rules: &Rules) -> Re
         }
     }
     let all: Vec<&[Series]> = first.iter().chain(second).map(Vec::as_slice).collect();
-    let left_out = step_names::left_out([first, second].map(|side| side.iter().flatten()));
+    let left_out = left_out([first, second].map(|side| side.iter().flatten()));
     let values: Vec<BTreeMap<Key, OfRun>> = in_one_unit(&all, left_out)?.iter().map(once).collect();
     let mut found = judged(&values, first.len(), rules);
     if found.cells.is_empty() {
@@ -118,7 +117,8 @@ fn judged(runs: &[BTreeMap<Key, OfRun>], split: usize, rules: &Rules) -> Compari
         known.iter().copied().filter(|key| runs.iter().all(|run| run.contains_key(key))).collect();
     let lacking = |key: &&&Key| !common.contains(*key) && runs[split..].iter().any(|run| !run.contains_key(**key));
     let missing = of_first.iter().filter(lacking).map(|key| (key.group.clone(), f64::from_bits(key.x))).collect();
-    let moved = moved(runs, split, &common);
+    let groups: BTreeSet<&str> = common.iter().map(|key| key.group.as_str()).collect();
+    let moved: Vec<Moved> = groups.into_iter().map(|group| Moved::of(group, &common, runs, split)).collect();
     let pairs: Vec<overall::Pair> = moved.iter().map(Moved::pair).collect();
     Comparison {
         cells: decided(&moved, rules),
@@ -131,29 +131,19 @@ fn judged(runs: &[BTreeMap<Key, OfRun>], split: usize, rules: &Rules) -> Compari
     }
 }
 
-fn moved<'a>(runs: &[BTreeMap<Key, OfRun>], split: usize, common: &BTreeSet<&'a Key>) -> Vec<Moved<'a>> {
-    let groups: BTreeSet<&str> = common.iter().map(|key| key.group.as_str()).collect();
-    let of = |group: &'a str| {
+impl<'a> Moved<'a> {
+    /// Of the series `group`, in its cells among `common`.
+    fn of(group: &'a str, common: &BTreeSet<&'a Key>, runs: &[BTreeMap<Key, OfRun>], split: usize) -> Self {
         let keys: Vec<&Key> = common.iter().copied().filter(|key| key.group == group).collect();
         let side = |runs: &[BTreeMap<Key, OfRun>]| -> Vec<Vec<f64>> {
             runs.iter().map(|run| keys.iter().map(|key| run[*key].middle).collect()).collect()
         };
-        let sides = [side(&runs[..split]), side(&runs[split..])];
+        let (sides, cells) = ([side(&runs[..split]), side(&runs[split..])], keys.len());
         let of_one = overall::of_rounding(runs.iter().flat_map(|run| keys.iter().map(|key| run[*key].rounding)));
-        Moved::of(group, keys, sides, std::f64::consts::SQRT_2 * of_one)
-    };
-    groups.into_iter().map(of).collect()
-}
-
-impl<'a> Moved<'a> {
-    fn of(group: &'a str, keys: Vec<&'a Key>, sides: [Vec<Vec<f64>>; 2], rounding: f64) -> Self {
-        let cells = keys.len();
+        let rounding = std::f64::consts::SQRT_2 * of_one;
         let means = sides.each_ref().map(|runs| runs.iter().map(|run| welch::mean(run)).collect::<Vec<f64>>());
         let whole = Welch::of_mean(&means[0]).and(Welch::of_mean(&means[1])).or_rounded(rounding);
-        // A deviation from the mean of n cells has 1 - 1 / n of its variance.
-        let share = 1.0 - 1.0 / cells as f64;
-        let runs: usize = means.iter().map(Vec::len).sum();
-        let own = (runs - 2) as f64;
+        let own = (runs.len() - 2) as f64;
         let squares = |cell: usize| -> f64 {
             let beside = |(runs, means): (&Vec<Vec<f64>>, &Vec<f64>)| {
                 welch::squares(&runs.iter().zip(means).map(|(run, mean)| run[cell] - mean).collect::<Vec<_>>())
@@ -162,7 +152,7 @@ impl<'a> Moved<'a> {
         };
         let (mut variances, mut freedom) = (vec![0.0], own);
         if cells > 1 {
-            variances = (0..cells).map(|cell| squares(cell) / (own * share)).collect();
+            variances = (0..cells).map(|cell| squares(cell) / (own * share(cells))).collect();
             freedom = moderated::moderate(&mut variances, own, own * (cells - 1) as f64);
         }
         Self { group, keys, sides, rounding, means, whole, variances, freedom }
@@ -187,14 +177,17 @@ impl<'a> Moved<'a> {
         }
     }
 
-    fn shift(&self, cell: usize, series: usize) -> Shift {
+    fn shift(&self, cell: usize, series: usize) -> Shift<'_> {
         let [first, second] = self.sides_at(cell);
         let apart = second - first;
         let beside = apart - (welch::mean(&self.means[1]) - welch::mean(&self.means[0]));
         let runs: f64 = self.means.iter().map(|means| (means.len() as f64).recip()).sum();
-        let share = 1.0 - 1.0 / self.keys.len() as f64;
-        let own = Welch { error: (self.variances[cell] * runs * share).sqrt(), freedom: self.freedom };
-        Shift { apart, beside, whole: self.whole, own, series: series as f64, lone: self.keys.len() == 1 }
+        let own = Welch { error: (self.variances[cell] * runs * self.share()).sqrt(), freedom: self.freedom };
+        Shift { of: self, cell, apart, beside, own, series: series as f64 }
+    }
+
+    fn share(&self) -> f64 {
+        share(self.keys.len())
     }
 
     /// The mean of each side's runs at a cell.
@@ -203,10 +196,20 @@ impl<'a> Moved<'a> {
     }
 }
 
-impl Shift {
+/// A deviation from the mean of n cells has 1 - 1 / n of its variance.
+fn share(cells: usize) -> f64 {
+    1.0 - 1.0 / cells as f64
+}
+
+impl Shift<'_> {
+    /// Whether it is its series' only cell, so that nothing is beside it.
+    fn is_lone(&self) -> bool {
+        self.of.keys.len() == 1
+    }
+
     /// The error of the difference: of the series and of the cell beside it.
     fn total(&self) -> Welch {
-        self.whole.and(self.own)
+        self.of.whole.and(self.own)
     }
 
     /// How far the simultaneous interval reaches on either side, of `cells` cells at the level `alpha`.
@@ -215,11 +218,11 @@ impl Shift {
     }
 
     fn whole_half(&self, alpha: f64) -> f64 {
-        self.whole.half(if self.lone { 0.5 } else { 0.25 } * alpha / self.series)
+        self.of.whole.half(if self.is_lone() { 0.5 } else { 0.25 } * alpha / self.series)
     }
 
     fn own_half(&self, alpha: f64, cells: usize) -> f64 {
-        if self.lone { 0.0 } else { self.own.half(0.25 * alpha / cells as f64) }
+        if self.is_lone() { 0.0 } else { self.own.half(0.25 * alpha / cells as f64) }
     }
 
     fn is_named(&self, alpha: f64, cells: usize) -> bool {
@@ -229,12 +232,12 @@ impl Shift {
             return false;
         }
         let alone = self.beside.abs() > own && self.beside.signum() == self.apart.signum();
-        alone && away > self.whole.half(0.5 * alpha / self.series).hypot(own) || away > own + self.whole_half(alpha)
+        alone && away > self.of.whole.half(0.5 * alpha / self.series).hypot(own) || away > own + self.whole_half(alpha)
     }
 
     /// The smallest level at which the cell would be named, of `cells` cells.
     fn p(&self, cells: usize) -> f64 {
-        let is_certain = self.whole.error == 0.0 && self.own.error == 0.0;
+        let is_certain = self.of.whole.error == 0.0 && self.own.error == 0.0;
         if is_certain || !self.is_named(1.0, cells) {
             // Without any scatter between runs nothing is proven.
             return 1.0;
@@ -248,25 +251,24 @@ impl Shift {
     }
 }
 
-fn decided(moved: &[Moved], rules: &Rules) -> Vec<ComparedCell> {
-    let places = moved.iter().flat_map(|one| (0..one.keys.len()).map(move |cell| (one, cell)));
-    let mut shifts: Vec<(&Moved, usize, Shift)> =
-        places.map(|(one, cell)| (one, cell, one.shift(cell, moved.len()))).collect();
+fn decided<'a>(moved: &'a [Moved<'a>], rules: &Rules) -> Vec<ComparedCell> {
+    let of = |one: &'a Moved| (0..one.keys.len()).map(move |cell| one.shift(cell, moved.len()));
+    let mut shifts: Vec<Shift> = moved.iter().flat_map(of).collect();
     // The most certain first; with any order, each is corrected for the cells that are left.
     let certainty = |shift: &Shift| t_upper(shift.apart.abs() / shift.total().error, shift.total().freedom);
-    shifts.sort_by(|a, b| certainty(&a.2).total_cmp(&certainty(&b.2)));
+    shifts.sort_by(|a, b| certainty(a).total_cmp(&certainty(b)));
     let count = shifts.len();
     let mut floor = 0.0f64;
     let mut cells: Vec<ComparedCell> = Vec::with_capacity(count);
-    for (rank, (one, at, shift)) in shifts.into_iter().enumerate() {
+    for (rank, shift) in shifts.into_iter().enumerate() {
         if floor < 1.0 {
             floor = floor.max(shift.p(count - rank));
         }
         let decision = Decision::new(shift.apart, floor, shift.reach(rules.alpha, count), rules);
-        let share = 1.0 - 1.0 / one.keys.len() as f64;
-        let between = Some((one.between() + one.variances[at] * share).sqrt());
+        let Shift { of, cell, .. } = shift;
+        let between = Some((of.between() + of.variances[cell] * of.share()).sqrt());
         let alone = shift.total().half(0.025);
-        let cell = ComparedCell::new(one.keys[at].clone(), one.sides_at(at), alone, floor, decision);
+        let cell = ComparedCell::new(of.keys[cell].clone(), of.sides_at(cell), alone, floor, decision);
         cells.push(ComparedCell { between, ..cell });
     }
     cells.sort_by(|a, b| a.group.cmp(&b.group).then(a.x.total_cmp(&b.x)));

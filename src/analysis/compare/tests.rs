@@ -131,18 +131,6 @@ fn rounds_are_compared_by_students_test_of_their_differences() {
 }
 
 #[test]
-fn times_in_other_units_are_converted_and_a_unit_that_is_not_known_is_asked_for() {
-    let mut rng = Rng::new(9);
-    let (seconds, mut other) = (run(&mut rng, 3, 20, |_| 1.0), run(&mut rng, 3, 20, |_| 2000.0));
-    (other[0].unit, other[0].y) = ("ms".into(), "time_ms".into());
-    let found = runs(&seconds, &other, &Rules::default()).expect("compared");
-    assert!(found.cells.iter().all(|cell| (cell.ratio - 2.0).abs() < 0.05), "{:?}", found.cells);
-    (other[0].unit, other[0].y) = (String::new(), "time".into());
-    let error = runs(&seconds, &other, &Rules::default()).unwrap_err().to_string();
-    assert!(error.contains("`step_time_s` in s and `time`, which names no unit") && error.contains("_ms"), "{error}");
-}
-
-#[test]
 fn a_slower_cell_is_found_and_the_others_are_left_alone() {
     let mut rng = Rng::new(6);
     let (a, b) = (run(&mut rng, 20, 20, |_| 1.0), run(&mut rng, 20, 20, |x| if x == 7 { 1.1 } else { 1.0 }));
@@ -227,12 +215,8 @@ fn own_step(rng: &mut Rng, name: &str, factor: f64) -> Vec<Series> {
 #[test]
 fn versions_of_a_step_of_ones_own_are_compared_whatever_their_files_are_called() {
     let mut rng = Rng::new(18);
-    let all = [("before", 1.0), ("after", 1.1), ("later", 1.2)].map(|(name, by)| own_step(&mut rng, name, by));
-    let found = runs(&all[0], &all[1], &Rules::default()).expect("compared");
-    assert_eq!((found.count(Decision::Slower), found.unmatched), (3, 0));
-    assert_eq!(step_names(&all[..2]), Some(vec!["before", "after"]));
-    let found = several(&all, &Rules::default()).expect("compared");
-    assert!(found.against_first.iter().all(|one| one.count(Decision::Slower) == 3), "{found:?}");
+    let all = [("before", 1.0), ("after", 1.1)].map(|(name, by)| own_step(&mut rng, name, by));
+    assert_eq!(step_names(&all), Some(vec!["before", "after"]));
     let [first, second] = [("before", 1.0), ("after", 1.3)]
         .map(|(name, by)| (0..3).map(|_| own_step(&mut rng, name, by)).collect::<Vec<_>>());
     assert_eq!(sides(&first, &second, &Rules::default()).expect("compared").overall[0].decision, Decision::Slower);

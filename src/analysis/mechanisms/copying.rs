@@ -7,13 +7,10 @@
 //! batch divided by the link's rate are the most that they could add.
 
 use std::collections::BTreeMap;
-use std::path::Path;
 
 use super::Setup;
 use crate::analysis::Series;
-use crate::analysis::parallel::cell_medians;
 use crate::detect::Findings;
-use crate::error::Result;
 use crate::network::Network;
 use crate::settings::DataPath;
 
@@ -116,15 +113,7 @@ pub fn example_bytes(network: &Network) -> u64 {
     network.input().count() as u64 * SCALAR
 }
 
-/// Median seconds of the copy of the batch, by cell number. Empty where the steps in `path` do not record it.
-///
-/// # Errors
-/// As [`crate::store::Table::scan`].
-pub fn times(path: &Path) -> Result<BTreeMap<i64, f64>> {
-    cell_medians(path, ["h2d_time_s"], |[copy]| copy)
-}
-
-/// `None` where no link between the data and the device is known, as on a CPU.
+/// `times` are the median seconds of the copy of the batch, by cell number. `None` where no link between the data and the device is known, as on a CPU.
 pub fn of(series: &Series, findings: &Findings, setup: Setup, times: &BTreeMap<i64, f64>) -> Option<Copying> {
     let fact = |name: &str| series.facts.get(name)?.parse::<f64>().ok().filter(|n| *n >= 1.0).map(|n| n as u32);
     let link = fact("pcie_link_width").zip(fact("pcie_link_generation"));
@@ -228,15 +217,5 @@ mod tests {
     fn without_a_link_and_without_copies_there_is_nothing_to_say() {
         assert_eq!(tried(DataPath::Resident, &[], &BTreeMap::new()), None);
         assert_eq!(tried(DataPath::Resident, &[("pcie_link_width", "NaN")], &BTreeMap::new()), None);
-    }
-
-    #[test]
-    fn the_time_of_a_copy_is_the_median_of_the_cells_steps() {
-        let folder = tempfile::tempdir().expect("a folder");
-        let path = folder.path().join("steps.csv");
-        let steps = "cell,warmup,h2d_time_s\n0,true,9\n0,false,1\n0,false,2\n0,false,6\n1,false,\n";
-        std::fs::write(&path, steps).expect("writable");
-        assert_eq!(times(&path).expect("read"), BTreeMap::from([(0, 2.0)]));
-        assert!(times(Path::new("nowhere")).is_err(), "what cannot be read is not absent");
     }
 }

@@ -1,7 +1,7 @@
 //! The evidence for and against a mechanism at a jump.
 
 use super::predict::Predictions;
-use super::{AffectedLayer, Candidate, Intervention, JumpCandidates, KnownSeries, Verdict};
+use super::{AffectedLayer, Candidate, Intervention, JumpCandidates, KnownSeries, LEAST, Verdict};
 use crate::analysis::mechanisms::formulas::Mechanism;
 use crate::detect::{Candidate as Boundary, Findings, Jump, Rejection};
 use crate::settings::{AXES, Text, Value, members};
@@ -30,7 +30,10 @@ pub(super) fn jump(at: usize, jump: &Jump, cases: &[KnownSeries], predictions: &
     let case = &cases[at];
     let next = next(case, jump.after);
     let candidate = |mechanism: Mechanism| {
-        let (places, predicted) = predictions[at].candidate(mechanism, jump.after, next?)?;
+        let (places, predicted) = predictions[at].step(mechanism, jump.after, next?);
+        if places.is_empty() || predicted.is_some_and(|sum| sum < LEAST) {
+            return None;
+        }
         let steps = measured(case, jump.after, &places);
         let verdict = intervention(at, mechanism, jump, cases, predictions)
             .or_else(|| too_small(mechanism, predicted, jump))
@@ -60,7 +63,7 @@ pub(super) fn jump(at: usize, jump: &Jump, cases: &[KnownSeries], predictions: &
 /// The mechanisms that may make such a jump.
 fn mechanisms(jump: &Jump) -> impl Iterator<Item = Mechanism> {
     let is_slower = jump.size > 0.0;
-    Mechanism::ALL.into_iter().filter(move |mechanism| is_slower || mechanism.may_be_faster())
+    Mechanism::ALL.iter().copied().filter(move |mechanism| is_slower || mechanism.may_be_faster())
 }
 
 fn next(case: &KnownSeries, after: f64) -> Option<f64> {

@@ -1,8 +1,14 @@
 //! What the environment of a run says about the memory of its engines.
 
 use crate::analysis::environment::{CpuCache, Environment};
-use crate::analysis::mechanisms::formulas::limit::Cache;
 use crate::settings::EngineName;
+
+/// A cache that all of a device's processors share, or one core's own on a CPU.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Cache {
+    pub level: u32,
+    pub bytes: u64,
+}
 
 /// The memory of the device that an engine ran on.
 #[derive(Clone, Debug, Default, PartialEq)]

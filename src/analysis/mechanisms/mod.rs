@@ -163,7 +163,7 @@ pub struct PeriodAnswer {
 }
 
 /// The answers for each case. The cases of one run are compared with each other. `copies` are the seconds that each
-/// cell's batch took to copy, as [`copying::times`] reads them.
+/// cell's batch took to copy.
 pub fn explain(cases: &[KnownSeries], layers: &[LayerRow], copies: &BTreeMap<i64, f64>) -> Vec<Answers> {
     let predictions: Vec<predict::Predictions> = cases.iter().map(|case| predict::of(case, layers)).collect();
     let answers = |at: usize| {

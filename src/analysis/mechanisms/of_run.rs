@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use super::{Answers, KnownSeries, MachineMemory, Setup, copying, explain};
+use super::{Answers, KnownSeries, MachineMemory, Setup, explain};
 use crate::analysis::causes::Explanation;
 use crate::analysis::environment::Environment;
+use crate::analysis::parallel::cell_medians;
 use crate::analysis::{Analysed, Series};
 use crate::error::Result;
 use crate::os::look;
@@ -31,7 +32,7 @@ pub fn of_run(path: &Path, found: &[Analysed], explanations: &[Vec<Explanation>]
         KnownSeries { series, findings, setup: setup(series, plan, &machines), causes }
     };
     let cases: Vec<KnownSeries> = found.iter().zip(explanations.iter().map(Vec::as_slice)).map(case).collect();
-    Ok(explain(&cases, &layers, &copying::times(path)?))
+    Ok(explain(&cases, &layers, &cell_medians(path, ["h2d_time_s"], |[copy]| copy)?))
 }
 
 /// What a series executed, by its first cell in the plan; the engine as it is stored, which `auto` became.

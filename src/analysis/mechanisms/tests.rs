@@ -8,8 +8,8 @@ use std::path::Path;
 use super::*;
 use crate::analysis::Series;
 use crate::analysis::causes::{Cause, LayerStep, SideExecution};
-use crate::analysis::mechanisms::formulas::limit::Cache;
 use crate::analysis::mechanisms::formulas::{Kernel, LayerSizes, Tile};
+use crate::analysis::mechanisms::machine::Cache;
 use crate::detect::{Candidate as Boundary, Jump, Period, Point, Rejection};
 use crate::network::{Builder, Conv2d, Dense, Padding, Shape};
 use crate::settings::Winograd;
@@ -152,6 +152,8 @@ fn a_jump_that_goes_with_the_setting_is_shown_by_intervention() {
     let period = &answers[0].period[0];
     assert_eq!((period.jumps, period.shown, period.contradicted), (2, 2, 0));
     assert!(answers[1].jumps.is_empty() && answers[0].timed && answers[0].unknown.is_empty());
+    // At a jump elsewhere no mechanism predicts a step.
+    assert!(self::answers(&[20.0], &[])[0].jumps[0].candidates.is_empty());
 }
 
 #[test]
@@ -162,6 +164,9 @@ fn a_jump_that_stays_contradicts_it() {
     // With the padding, no mechanism predicts a step there.
     assert!(answers[1].jumps.iter().all(|jump| jump.candidates.is_empty()));
     assert_eq!(answers[0].period[0].contradicted, 2);
+    // A step that is predicted and not seen is counted.
+    let once = self::answers(&[16.0], &[16.0]);
+    assert_eq!((&once[0].jumps[0].candidates[0].unseen[..], once[0].period.len()), (&[32.0][..], 0));
 }
 
 #[test]
@@ -175,19 +180,6 @@ fn a_jump_that_shrinks_is_shown_where_the_intervals_are_apart() {
     let mut wide = weakened(findings(&[16.0]), 0.4);
     wide.jumps[0].high = 1.1 * findings(&[16.0]).jumps[0].size;
     assert_eq!(compared(findings(&[16.0]), wide)[0].jumps[0].candidates[0].verdict, Verdict::Consistent);
-}
-
-#[test]
-fn a_step_that_is_predicted_and_not_seen_is_counted() {
-    let answers = answers(&[16.0], &[16.0]);
-    assert_eq!(answers[0].jumps[0].candidates[0].unseen, [32.0]);
-    assert!(answers[0].period.is_empty());
-}
-
-#[test]
-fn a_jump_elsewhere_has_no_mechanism() {
-    let answers = answers(&[20.0], &[]);
-    assert!(answers[0].jumps[0].candidates.is_empty());
 }
 
 #[test]

@@ -4,104 +4,54 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::stats::quantile::median;
-use crate::store::{Status, Table};
+use crate::store::{StepRow, visits_of};
 
-/// Readings taken during the steps of each cell.
-pub(super) struct Beside(BTreeMap<i64, Sums>);
-
+/// Readings taken during the steps of a cell.
 #[derive(Default)]
-struct Sums {
-    /// The fastest step of each visit.
-    fastest: BTreeMap<i64, Fastest>,
-    power_w: f64,
-    power_count: f64,
-    link_width: Option<i64>,
-    link_generation: Option<i64>,
-}
-
-/// In seconds, of the undisturbed steps that count, and of the disturbed ones without their delays: as in [`crate::store::StepRow::counted_times`].
-#[derive(Default)]
-struct Fastest {
-    quiet: Option<f64>,
-    disturbed: Option<f64>,
-}
-
-#[derive(Default)]
-pub(super) struct Read {
-    pub fastest_s: Option<f64>,
-    pub power_w: Option<f64>,
+pub(super) struct Beside {
+    /// The fastest of the steps of each visit that count, in seconds.
+    fastest: Vec<f64>,
+    power_w: Vec<f64>,
     pub link_width: Option<i64>,
     pub link_generation: Option<i64>,
 }
 
 impl Beside {
-    pub fn read(path: &Path) -> Result<Self> {
-        let mut cells: BTreeMap<i64, Sums> = BTreeMap::new();
-        let wanted = ["cell", "warmup", "power_w", "pcie_link_width", "pcie_link_generation", "visit", "step_time_s"];
-        // Runs of earlier versions lack some of these.
-        let further = ["status", "disturbed", "delay_s"];
-        Table::scan(path, &[&wanted[..], &further].concat(), &mut |batch| {
-            if !wanted.iter().all(|name| batch.has(name)) {
-                return Ok(());
-            }
-            let columns: Vec<Vec<f64>> = wanted.iter().map(|name| batch.numbers(name)).collect::<Result<_>>()?;
-            let [cell, warmup, power, width, generation, visit, seconds] = &columns[..] else { return Ok(()) };
-            let status = batch.has("status").then(|| batch.distinct("status")).transpose()?;
-            let is_ok = |row: usize| {
-                status.as_ref().is_none_or(|status| status.distinct[status.codes[row] as usize] == Status::Ok.name())
-            };
-            let [disturbed, delay] = [numbers(&batch, "disturbed")?, numbers(&batch, "delay_s")?];
-            for row in 0..batch.rows() {
-                let sums = cells.entry(cell[row] as i64).or_default();
-                let whole = |number: f64| Some(number as i64).filter(|_| number.is_finite());
-                sums.link_width = sums.link_width.or(whole(width[row]));
-                sums.link_generation = sums.link_generation.or(whole(generation[row]));
-                if warmup[row] != 0.0 || !is_ok(row) {
-                    continue;
-                }
-                if seconds[row].is_finite() {
-                    let fastest = sums.fastest.entry(visit[row] as i64).or_default();
-                    let is_disturbed = disturbed.as_ref().is_some_and(|disturbed| disturbed[row] == 1.0);
-                    let delay = delay.as_ref().map(|delay| delay[row]).filter(|delay| *delay < seconds[row]);
-                    let (least, own) = match is_disturbed {
-                        true => (&mut fastest.disturbed, seconds[row] - delay.unwrap_or(0.0)),
-                        false => (&mut fastest.quiet, seconds[row]),
-                    };
-                    *least = Some(least.map_or(own, |least| least.min(own)));
-                }
-                if power[row].is_finite() {
-                    sums.power_w += power[row];
-                    sums.power_count += 1.0;
-                }
+    /// By cell.
+    pub fn read(path: &Path) -> Result<BTreeMap<i64, Self>> {
+        let (mut cells, mut damaged) = (BTreeMap::new(), Vec::new());
+        visits_of(path, &mut damaged, &mut |visit: Vec<StepRow>| {
+            let Some(first) = visit.first() else { return Ok(()) };
+            let cell: &mut Self = cells.entry(first.cell).or_default();
+            cell.fastest.extend(StepRow::counted_times(&visit).times.into_iter().reduce(f64::min));
+            for row in &visit {
+                cell.link_width = cell.link_width.or(row.pcie_link_width);
+                cell.link_generation = cell.link_generation.or(row.pcie_link_generation);
+                cell.power_w.extend(row.power_w.filter(|_| row.is_counted()));
             }
             Ok(())
         })?;
-        Ok(Self(cells))
+        damaged.pop().map_or(Ok(cells), |what| Err(Error::data(what)))
     }
 
-    pub fn of(&self, cell: i64) -> Read {
-        let Some(sums) = self.0.get(&cell) else { return Read::default() };
-        let power_w = (sums.power_count > 0.0).then(|| sums.power_w / sums.power_count);
-        let mut fastest: Vec<f64> = sums.fastest.values().filter_map(|visit| visit.quiet.or(visit.disturbed)).collect();
-        let fastest_s = (!fastest.is_empty()).then(|| median(&mut fastest));
-        Read { fastest_s, power_w, link_width: sums.link_width, link_generation: sums.link_generation }
+    pub fn fastest_s(&self) -> Option<f64> {
+        (!self.fastest.is_empty()).then(|| median(&mut self.fastest.clone()))
     }
-}
 
-/// A column that some tables lack.
-fn numbers(batch: &Table, name: &str) -> Result<Option<Vec<f64>>> {
-    batch.has(name).then(|| batch.numbers(name)).transpose()
+    pub fn power_w(&self) -> Option<f64> {
+        (!self.power_w.is_empty()).then(|| self.power_w.iter().sum::<f64>() / self.power_w.len() as f64)
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::store::{Begin, RunDirectory, StepRow};
+    use crate::store::{Begin, RunDirectory, Status};
 
-    /// Of cell 0 the fastest undisturbed step of the first visit, 2 s, and of the second, which has none, 3 s less a delay of 0.5 s: their median
-    /// is 2.25 s.
+    /// Of cell 0 the fastest step of the first visit, 2 s, and of the second, which has none without a disturbance, 3 s less a delay of 0.5 s: their
+    /// median is 2.25 s.
     #[test]
     fn only_steps_that_count_are_the_fastest() {
         let folder = tempfile::tempdir().expect("a folder");
@@ -113,23 +63,17 @@ mod tests {
             power_w: Some(100.0),
             ..StepRow::default()
         };
-        let disturbed = |row: StepRow, delay_s: Option<f64>| StepRow { disturbed: Some(true), delay_s, ..row };
-        let ended = |row: StepRow, status: Status| StepRow { status, ..row };
+        let disturbed = |seconds: f64| StepRow { disturbed: Some(true), delay_s: Some(0.5), ..row(0, 1, seconds) };
+        let failed = |row: StepRow| StepRow { status: Status::NanLoss, power_w: Some(900.0), ..row };
         let visits = [
-            vec![
-                StepRow { warmup: true, ..row(0, 0, 0.1) },
-                row(0, 0, 2.5),
-                row(0, 0, 2.0),
-                disturbed(row(0, 0, 1.0), Some(0.5)),
-                ended(row(0, 0, 0.5), Status::NanLoss),
-            ],
-            vec![disturbed(row(0, 1, 3.0), Some(0.5)), disturbed(row(0, 1, 2.75), None)],
-            vec![ended(row(1, 2, 0.5), Status::NanLoss), ended(row(1, 2, 0.5), Status::Failed)],
+            vec![StepRow { warmup: true, ..row(0, 0, 0.1) }, row(0, 0, 2.5), row(0, 0, 2.0), failed(row(0, 0, 0.5))],
+            vec![disturbed(3.0), disturbed(3.25)],
+            vec![failed(row(1, 2, 0.5))],
         ];
         visits.iter().for_each(|visit| opened.directory.append(visit).expect("stored"));
         drop(opened);
         let beside = Beside::read(folder.path()).expect("read");
-        assert_eq!((beside.of(0).fastest_s, beside.of(0).power_w), (Some(2.25), Some(100.0)));
-        assert_eq!((beside.of(1).fastest_s, beside.of(1).power_w), (None, None));
+        assert_eq!((beside[&0].fastest_s(), beside[&0].power_w()), (Some(2.25), Some(100.0)));
+        assert_eq!((beside[&1].fastest_s(), beside[&1].power_w()), (None, None));
     }
 }

@@ -4,8 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use super::gather::{Candidate, DeviceAndNetwork, Gathered, Part};
-use super::layout::{MARK, of_device, of_network, tables, values};
-use super::rows::{all, replace, replace_published};
+use super::layout::{MARK, all, of_device, of_network, replace, replace_published, tables, values};
 use super::{kernels, steps};
 use crate::error::{Error, Kind, Result};
 use crate::os::atomic::write_text;
@@ -15,12 +14,6 @@ use crate::store::{CollectedKernel, CollectedLayer, CollectedRun, CollectedStep,
 
 /// The most rows in memory before they are merged: some hundred bytes each.
 const MOST_ROWS: usize = 200_000;
-
-#[derive(Debug)]
-pub struct Taken {
-    pub path: PathBuf,
-    pub outcome: Outcome,
-}
 
 #[derive(Debug)]
 pub enum Outcome {
@@ -42,7 +35,7 @@ pub enum Outcome {
 /// # Errors
 /// [`Kind::Conflict`] where `into` holds something else, is of another version, or is being written; [`Kind::Io`] where it cannot be read
 /// or written.
-pub fn collect(paths: &[PathBuf], into: &Path, each: &mut dyn FnMut(Taken)) -> Result<()> {
+pub fn collect(paths: &[PathBuf], into: &Path, each: &mut dyn FnMut(&Path, Outcome)) -> Result<()> {
     begin(into)?;
     let _writer = Writer::take(into)?;
     let mut pending = Pending::new(into)?;
@@ -55,7 +48,7 @@ pub fn collect(paths: &[PathBuf], into: &Path, each: &mut dyn FnMut(Taken)) -> R
             },
             Err(error) => Outcome::Refused(error),
         };
-        each(Taken { path, outcome });
+        each(&path, outcome);
         if pending.rows > MOST_ROWS {
             pending.merge()?;
         }
@@ -241,26 +234,21 @@ fn key(row: &CollectedLayer) -> String {
     format!("{} {} {} {:?}", row.engine, row.network_id, row.batch_size, row.axes)
 }
 
-/// The run whose rows of a cell's layers are kept.
-struct Kept {
-    run_id: String,
-    timed: bool,
-}
-
 /// Keeps the layers of one run for each cell: the first run that has times, else the first run.
 fn merge_layers(path: &Path, layers: Vec<CollectedLayer>) -> Result<()> {
     if layers.is_empty() {
         return Ok(());
     }
     let incoming: BTreeSet<String> = layers.iter().map(|row| row.run_id.clone()).collect();
-    let mut kept: BTreeMap<String, Kept> = BTreeMap::new();
+    // By cell: the run whose rows are kept, and whether it has times.
+    let mut kept: BTreeMap<String, (String, bool)> = BTreeMap::new();
     let mut see = |row: &CollectedLayer| {
         let timed = row.device_time_s.is_some();
-        match kept.get_mut(&key(row)) {
-            None => drop(kept.insert(key(row), Kept { run_id: row.run_id.clone(), timed })),
-            Some(before) if before.run_id == row.run_id => before.timed |= timed,
-            Some(before) if timed && !before.timed => *before = Kept { run_id: row.run_id.clone(), timed },
-            Some(_) => {}
+        let (run_id, has_times) = kept.entry(key(row)).or_insert_with(|| (row.run_id.clone(), timed));
+        if *run_id == row.run_id {
+            *has_times |= timed;
+        } else if timed && !*has_times {
+            (*run_id, *has_times) = (row.run_id.clone(), true);
         }
     };
     dataset::rows(path, &mut |row: CollectedLayer| {
@@ -270,7 +258,7 @@ fn merge_layers(path: &Path, layers: Vec<CollectedLayer>) -> Result<()> {
         Ok(())
     })?;
     layers.iter().for_each(&mut see);
-    let is_kept = |row: &CollectedLayer| kept.get(&key(row)).is_some_and(|kept| kept.run_id == row.run_id);
+    let is_kept = |row: &CollectedLayer| kept.get(&key(row)).is_some_and(|(run_id, _)| *run_id == row.run_id);
     let outdated = |row: &CollectedLayer| incoming.contains(&row.run_id) || !is_kept(row);
     replace(path, layers.into_iter().filter(is_kept).collect(), outdated)
 }

@@ -16,7 +16,7 @@ struct FindingsFile {
 
 /// The findings in one series of the run: the part of `jumps.json` that the cells keep.
 #[derive(Deserialize)]
-struct SeriesFindings {
+pub(super) struct SeriesFindings {
     group: Map<String, Value>,
     unit: String,
     jumps: Vec<Jump>,
@@ -46,29 +46,26 @@ struct Period {
     value: f64,
 }
 
-pub(super) struct Findings(Vec<SeriesFindings>);
-
-impl Findings {
+impl SeriesFindings {
     /// The findings stored in the run directory; none if it has no `jumps.json`.
     ///
     /// # Errors
     /// [`crate::error::Kind::Data`] where that file cannot be understood.
-    pub fn read(run: &Path) -> Result<Self> {
+    pub fn read(run: &Path) -> Result<Vec<Self>> {
         let path = run.join(files::JUMPS);
-        let Ok(text) = std::fs::read_to_string(&path) else { return Ok(Self(Vec::new())) };
+        let Ok(text) = std::fs::read_to_string(&path) else { return Ok(Vec::new()) };
         let document: FindingsFile = serde_json::from_str(&text).map_err(|error| {
             Error::data(format!("cannot be read as findings: {error}"))
                 .at(path.display().to_string())
                 .hint("write it again: `batchstep jumps RUN --format json`, or remove it")
         })?;
-        Ok(Self(document.series.into_iter().filter(|found| found.unit == "s").collect()))
+        Ok(document.series.into_iter().filter(|found| found.unit == "s").collect())
     }
 
-    pub fn mark(&self, cell: &mut CollectedCell) {
-        let Some(found) = self.0.iter().find(|found| found.group.iter().all(|(name, value)| agrees(cell, name, value)))
-        else {
-            return;
-        };
+    /// Stores what was found at a cell, if `found` holds its series.
+    pub fn mark(found: &[Self], cell: &mut CollectedCell) {
+        let is_its_own = |found: &&Self| found.group.iter().all(|(name, value)| agrees(cell, name, value));
+        let Some(found) = found.iter().find(is_its_own) else { return };
         let here = |x: f64| x == cell.batch_size as f64;
         cell.searched = true;
         cell.period = found.period.as_ref().map(|period| period.value as i64);

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use super::beside::Beside;
-use super::findings::Findings;
+use super::findings::SeriesFindings;
 use super::identity::{describe, network_id};
 use super::lacking::leave_out;
 use crate::analysis::environment::Environment;
@@ -96,24 +96,29 @@ impl<'a> Candidate<'a> {
             leave_out(&mut experiment, path)?;
             plan = Plan::new(&experiment)?;
         }
-        let findings = Findings::read(path)?;
-        let beside = Beside::read(path)?;
-        let mut networks = Networks::default();
+        let findings = SeriesFindings::read(path)?;
+        let (beside, none) = (Beside::read(path)?, Beside::default());
+        // Each network is hashed once.
+        let mut identities: BTreeMap<String, [String; 2]> = BTreeMap::new();
+        let mut identity = |planned: &Cell| {
+            let (network, model) = (&planned.workload.network, &planned.model);
+            let of_network = || [network_id(network), describe(network, model)];
+            identities.entry(model.clone()).or_insert_with(of_network).clone()
+        };
         let mut parts: BTreeMap<DeviceAndNetwork, Part> = BTreeMap::new();
         let mut place_of = BTreeMap::new();
         for row in rows {
-            let planned = plan.cell(row.cell, &row.model, row.batch_size);
-            let planned = planned.ok_or_else(|| disagrees(path, "cell", row.cell))?;
-            let identity = networks.identity(planned);
+            let planned = planned(&plan, path, "cell", (row.cell, &row.model, row.batch_size))?;
+            let [network_id, network] = identity(planned);
             let device = self.device_of(&row.engine)?;
-            let facts = beside.of(row.cell);
+            let facts = beside.get(&row.cell).unwrap_or(&none);
             let mut cell = CollectedCell {
                 run_id: self.environment.run_id.clone(),
                 source: "batchstep".into(),
                 engine: row.engine.clone(),
                 device_name: device.name.clone(),
                 model: row.model,
-                network_id: identity.id.clone(),
+                network_id,
                 input: planned.workload.network.input().to_string(),
                 outputs: planned.workload.network.output().count() as i64,
                 parameters: planned.workload.network.trainable_count() as i64,
@@ -122,26 +127,27 @@ impl<'a> Candidate<'a> {
                 median_s: row.median_s,
                 low_s: row.low_s,
                 high_s: row.high_s,
-                fastest_s: facts.fastest_s,
+                fastest_s: facts.fastest_s(),
                 blocks: row.blocks,
                 steps: row.steps,
                 stop_reason: row.stop_reason,
-                power_w: facts.power_w,
+                power_w: facts.power_w(),
                 pcie_link_width: facts.link_width,
                 pcie_link_generation: facts.link_generation,
                 ..CollectedCell::default()
             };
-            findings.mark(&mut cell);
-            let place = DeviceAndNetwork { device: device.key, network: identity.name.clone() };
+            SeriesFindings::mark(&findings, &mut cell);
+            let place = DeviceAndNetwork { device: device.key, network };
             place_of.insert(row.cell, place.clone());
             parts.entry(place).or_default().cells.push(cell);
         }
-        for row in layers(path)? {
-            let planned = plan.cell(row.cell, &row.model, row.batch_size);
-            let planned = planned.ok_or_else(|| disagrees(path, "layer of cell", row.cell))?;
+        // A run of the synthetic engine has none.
+        let has_layers = look::is_file(&path.join(files::LAYERS))?;
+        for row in if has_layers { RunDirectory::layers_of(path)? } else { Vec::new() } {
+            let planned = planned(&plan, path, "layer of cell", (row.cell, &row.model, row.batch_size))?;
             let Some(part) = place_of.get(&row.cell).and_then(|key| parts.get_mut(key)) else { continue };
-            let (id, sides) = (networks.identity(planned).id.clone(), sides(planned, &row.layer));
-            part.layers.push(layer(row, planned, id, sides));
+            let ([network_id, _], sides) = (identity(planned), sides(planned, &row.layer));
+            part.layers.push(layer(row, planned, network_id, sides));
         }
         let runs = self.runs(&experiment, &parts)?;
         Ok(Gathered { runs, parts })
@@ -178,45 +184,39 @@ impl<'a> Candidate<'a> {
         parts: &BTreeMap<DeviceAndNetwork, Part>,
     ) -> Result<BTreeMap<String, CollectedRun>> {
         let Environment { run_id, peaks, machine, .. } = &self.environment;
-        // A run may have measured other devices, too. The rate of products is that of float32, as TF32 on some GPUs: predictions compare such steps.
-        let is_of =
-            |peak: &MeasuredPeaks, device: &str| self.device_of(&peak.engine).is_ok_and(|own| own.key == device);
         let is_float32 =
             |peak: &&MeasuredPeaks| [Precision::Fp32, Precision::Tf32].iter().any(|one| peak.precision == one.name());
-        let peaks_of = |device: &str| peaks.iter().filter(|peak| is_of(peak, device)).collect::<Vec<_>>();
-        let mut cells: BTreeMap<&str, i64> = BTreeMap::new();
-        for (place, part) in parts {
-            *cells.entry(&place.device).or_default() += part.cells.len() as i64;
-        }
         let spec = look::text(&self.path.join(files::SPEC))?.unwrap_or_default();
-        let of_device = |(device, cells): (&str, i64)| {
-            let own = parts.iter().find(|(place, _)| place.device == device).and_then(|(_, part)| part.cells.first());
-            let run = CollectedRun {
-                run_id: run_id.clone(),
-                name: experiment.name.clone(),
-                source: "batchstep".into(),
-                licence: None,
-                digest: self.digest.clone(),
-                schema_version: i64::from(self.schema_version),
-                cells,
-                batchstep: machine.batchstep.clone(),
-                started: machine.started.clone(),
-                device_name: own.map_or_else(String::new, |cell| cell.device_name.clone()),
-                cores: self.cores(),
-                os: machine.os.clone(),
-                driver: machine.driver.version.clone(),
-                peak_flops_per_s: peaks_of(device)
-                    .into_iter()
-                    .filter(is_float32)
-                    .map(|peak| peak.flops_per_s)
-                    .reduce(f64::max),
-                peak_bytes_per_s: peaks_of(device).into_iter().map(|peak| peak.bytes_per_s).reduce(f64::max),
-                spec: spec.clone(),
-                environment: self.environment_text.clone(),
+        let mut runs: BTreeMap<String, CollectedRun> = BTreeMap::new();
+        for (place, part) in parts {
+            let row = || {
+                // A run may have measured other devices, too. The rate of products is that of float32, as TF32 on some GPUs: predictions compare such steps.
+                let is_own =
+                    |peak: &&MeasuredPeaks| self.device_of(&peak.engine).is_ok_and(|own| own.key == place.device);
+                let peaks = || peaks.iter().filter(is_own);
+                CollectedRun {
+                    run_id: run_id.clone(),
+                    name: experiment.name.clone(),
+                    source: "batchstep".into(),
+                    licence: None,
+                    digest: self.digest.clone(),
+                    schema_version: i64::from(self.schema_version),
+                    cells: 0,
+                    batchstep: machine.batchstep.clone(),
+                    started: machine.started.clone(),
+                    device_name: part.cells.first().map_or_else(String::new, |cell| cell.device_name.clone()),
+                    cores: self.cores(),
+                    os: machine.os.clone(),
+                    driver: machine.driver.version.clone(),
+                    peak_flops_per_s: peaks().filter(is_float32).map(|peak| peak.flops_per_s).reduce(f64::max),
+                    peak_bytes_per_s: peaks().map(|peak| peak.bytes_per_s).reduce(f64::max),
+                    spec: spec.clone(),
+                    environment: self.environment_text.clone(),
+                }
             };
-            (device.to_owned(), run)
-        };
-        Ok(cells.into_iter().map(of_device).collect())
+            runs.entry(place.device.clone()).or_insert_with(row).cells += part.cells.len() as i64;
+        }
+        Ok(runs)
     }
 }
 
@@ -271,20 +271,18 @@ fn experiment(path: &Path) -> Result<Experiment> {
     }
 }
 
-fn disagrees(path: &Path, what: &str, cell: i64) -> Error {
-    Error::data(format!("the {what} {cell} is not in the plan of the run's own spec"))
-        .at(path.display().to_string())
-        .hint("its tables and its spec.toml are of different runs, or of another version of batchstep")
+/// The cell of the plan that a row of that number, model and batch size is of.
+fn planned<'a>(plan: &'a Plan, path: &Path, what: &str, (cell, model, size): (i64, &str, i64)) -> Result<&'a Cell> {
+    plan.cell(cell, model, size).ok_or_else(|| {
+        Error::data(format!("the {what} {cell} is not in the plan of the run's own spec"))
+            .at(path.display().to_string())
+            .hint("its tables and its spec.toml are of different runs, or of another version of batchstep")
+    })
 }
 
 fn axes(planned: &Cell, engine: &str) -> AxisValues {
     let engine = crate::settings::EngineName::from_name(engine).unwrap_or(planned.engine);
     AxisValues::new(engine, &planned.workload.settings)
-}
-
-/// The layers of a run; none if it has none, like a run of the synthetic engine.
-fn layers(path: &Path) -> Result<Vec<LayerRow>> {
-    if look::is_file(&path.join(files::LAYERS))? { RunDirectory::layers_of(path) } else { Ok(Vec::new()) }
 }
 
 /// The sides are 1 for layers of the synthetic engine, which are in no network.
@@ -316,24 +314,5 @@ fn layer(row: LayerRow, planned: &Cell, network_id: String, sides: Sides) -> Col
         device_time_s: row.device_time_s,
         kernel: row.kernel,
         waves: row.waves,
-    }
-}
-
-/// The networks of a run, each hashed once.
-#[derive(Default)]
-struct Networks(BTreeMap<String, Identity>);
-
-struct Identity {
-    id: String,
-    name: String,
-}
-
-impl Networks {
-    fn identity(&mut self, planned: &Cell) -> &Identity {
-        let network = &planned.workload.network;
-        self.0.entry(planned.model.clone()).or_insert_with(|| {
-            let name = if network.layers.len() > 1 { describe(network) } else { planned.model.clone() };
-            Identity { id: network_id(network), name }
-        })
     }
 }

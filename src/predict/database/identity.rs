@@ -19,10 +19,12 @@ pub fn network_id(network: &Network) -> String {
     digest([text.as_bytes()])
 }
 
-/// The network's name for people: its name, with the input and the outputs if they differ from the published ones.
-pub fn describe(network: &Network) -> String {
+/// The network's name for people: its name, with the input and the outputs if they differ from the published ones. That of the model where it is none:
+/// the synthetic engine's.
+pub fn describe(network: &Network, model: &str) -> String {
     let (input, output) = (network.input(), network.output());
     match Network::default_input(&network.name) {
+        _ if network.layers.len() < 2 => model.to_owned(),
         Ok((shape, outputs)) if shape == input && outputs == output.count() => network.name.clone(),
         _ => format!("{} at {input} to {}", network.name, output.count()),
     }

@@ -1,9 +1,13 @@
-//! Where the tables of a database are.
+//! Where the tables of a database are, and their rows.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
+
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 
 use crate::error::Result;
 use crate::os::look;
+use crate::store::{Record, dataset};
 
 /// The names of the tables; each is a folder of the database.
 pub(super) mod tables {
@@ -41,36 +45,51 @@ pub(super) fn values(path: &Path, key: &str) -> Result<Vec<String>> {
     Ok(values)
 }
 
+/// What stays as it is in the name of a folder.
+const KEPT: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.');
+
 /// `key=value`, with everything but letters, digits, `-`, `_` and `.` in percent signs, as Hive, polars and DuckDB read it.
 fn folder(key: &str, value: &str) -> String {
-    let mut text = format!("{key}=");
-    for byte in value.bytes() {
-        if byte.is_ascii_alphanumeric() || b"-_.".contains(&byte) {
-            text.push(char::from(byte));
-        } else {
-            text.push_str(&format!("%{byte:02X}"));
-        }
-    }
-    text
+    format!("{key}={}", utf8_percent_encode(value, KEPT))
 }
 
 fn decoded(text: &str) -> String {
-    let mut bytes = Vec::new();
-    let mut rest = text.as_bytes();
-    while let Some((&first, after)) = rest.split_first() {
-        let code = after.get(..2).and_then(|code| std::str::from_utf8(code).ok());
-        match code.and_then(|code| u8::from_str_radix(code, 16).ok()).filter(|_| first == b'%') {
-            Some(byte) => {
-                bytes.push(byte);
-                rest = &after[2..];
-            }
-            None => {
-                bytes.push(first);
-                rest = after;
-            }
-        }
+    percent_decode_str(text).decode_utf8_lossy().into_owned()
+}
+
+pub(super) fn all<R: Record>(path: &Path) -> Result<Vec<R>> {
+    let mut rows = Vec::new();
+    dataset::rows(path, &mut |row| {
+        rows.push(row);
+        Ok(())
+    })?;
+    Ok(rows)
+}
+
+/// Puts `rows` into a table in place of those that are `outdated`.
+pub(super) fn replace<R: Record>(path: &Path, rows: Vec<R>, outdated: impl Fn(&R) -> bool) -> Result<()> {
+    dataset::replace(path, |put| {
+        dataset::rows(path, &mut |row: R| if outdated(&row) { Ok(()) } else { put(row) })?;
+        rows.into_iter().try_for_each(put)
+    })
+}
+
+/// Puts what others measured into the files of `table`, in place of earlier rows from the same sources; `of` gives the device and the source of a row.
+pub(super) fn replace_published<R: Record>(
+    root: &Path,
+    table: &str,
+    rows: Vec<R>,
+    of: fn(&R) -> [&String; 2],
+) -> Result<()> {
+    let sources: BTreeSet<String> = rows.iter().map(|row| of(row)[1].clone()).collect();
+    // If the sources no longer name a GPU, its rows are removed as well.
+    let known = values(&root.join(table), "device")?;
+    let mut devices: BTreeMap<String, Vec<R>> = known.into_iter().map(|device| (device, Vec::new())).collect();
+    for row in rows {
+        devices.entry(of(&row)[0].clone()).or_default().push(row);
     }
-    String::from_utf8_lossy(&bytes).into_owned()
+    let of_sources = |row: &R| sources.contains(of(row)[1]);
+    devices.into_iter().try_for_each(|(device, rows)| replace(&of_device(root, table, &device), rows, of_sources))
 }
 
 #[cfg(test)]

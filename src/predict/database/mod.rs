@@ -26,11 +26,10 @@ mod kernels;
 mod lacking;
 mod layout;
 mod read;
-mod rows;
 mod steps;
 #[cfg(test)]
 mod tests;
 
-pub use collect::{Outcome, Taken, collect};
+pub use collect::{Outcome, collect};
 pub use identity::{describe, network_id};
 pub use read::Database;

@@ -4,9 +4,8 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use super::collect::check;
-use super::layout::{device_folder, of_device, of_network, tables, values};
-use super::rows::all;
-use crate::error::{Error, Kind, Result, nearest};
+use super::layout::{all, device_folder, of_device, of_network, tables, values};
+use crate::error::{Error, Result, nearest};
 use crate::store::{CollectedCell, CollectedKernel, CollectedLayer, CollectedRun, CollectedStep};
 
 /// A database of runs, open for reading.
@@ -21,7 +20,7 @@ impl Database {
     /// Opens the database in `root`.
     ///
     /// # Errors
-    /// [`Kind::Data`] if there is no database, or it has another version.
+    /// [`crate::error::Kind::Data`] if there is no database, or it has another version.
     pub fn open(root: &Path) -> Result<Self> {
         check(root)?;
         Ok(Self { root: root.to_path_buf(), devices: values(&root.join(tables::CELLS), "device")? })
@@ -35,7 +34,7 @@ impl Database {
     /// the same.
     ///
     /// # Errors
-    /// [`Kind::Spec`] if none or several match, with the existing devices.
+    /// [`crate::error::Kind::Spec`] if none or several match, with the existing devices.
     pub fn device(&self, asked: &str) -> Result<&str> {
         let wanted = asked.to_lowercase();
         if let Some(device) = self.devices.iter().find(|device| device.to_lowercase() == wanted) {
@@ -48,11 +47,9 @@ impl Database {
         }
         let names: Vec<&str> = self.devices.iter().map(String::as_str).collect();
         let what = if found.is_empty() { "no measured device" } else { "more than one measured device" };
-        let error = Error::new(
-            Kind::Spec,
-            format!("{what} is called `{asked}`; the database has steps of: {}", listed(&names)),
-        )
-        .at(self.root.display().to_string());
+        let there = if names.is_empty() { "nothing".to_owned() } else { names.join(", ") };
+        let error = Error::spec(format!("{what} is called `{asked}`; the database has steps of: {there}"))
+            .at(self.root.display().to_string());
         Err(match nearest(asked, &names) {
             Some(near) => error.hint(format!("did you mean `{near}`?")),
             None => error.hint("measure on it and collect the run: `batchstep collect RUN --into DIR`"),
@@ -62,7 +59,7 @@ impl Database {
     /// The networks that were measured on a device, ascending.
     ///
     /// # Errors
-    /// [`Kind::Io`].
+    /// [`crate::error::Kind::Io`].
     pub fn networks(&self, device: &str) -> Result<Vec<String>> {
         values(&device_folder(&self.root, tables::CELLS, device), "network")
     }
@@ -70,7 +67,7 @@ impl Database {
     /// The cells of a network on a device, from runs that were collected completely.
     ///
     /// # Errors
-    /// [`Kind::Data`] where a table is damaged or of another version.
+    /// [`crate::error::Kind::Data`] where a table is damaged or of another version.
     pub fn cells(&self, device: &str, network: &str) -> Result<Vec<CollectedCell>> {
         let mut cells: Vec<CollectedCell> = all(&of_network(&self.root, tables::CELLS, device, network))?;
         let whole: BTreeSet<String> = self.runs(device)?.into_iter().map(|run| run.run_id).collect();
@@ -97,7 +94,7 @@ impl Database {
     /// The devices with published kernels, ascending.
     ///
     /// # Errors
-    /// [`Kind::Io`].
+    /// [`crate::error::Kind::Io`].
     pub fn published_devices(&self) -> Result<Vec<String>> {
         values(&self.root.join(tables::KERNELS), "device")
     }
@@ -119,9 +116,4 @@ impl Database {
         let of = |device: &String| all(&of_device(&self.root, tables::STEPS, device));
         Ok(devices.iter().map(of).collect::<Result<Vec<_>>>()?.concat())
     }
-}
-
-/// Names in a sentence; `nothing` without any.
-fn listed(names: &[&str]) -> String {
-    if names.is_empty() { "nothing".into() } else { names.join(", ") }
 }

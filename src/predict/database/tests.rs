@@ -11,7 +11,7 @@ fn stored(run: &str) -> PathBuf {
 
 fn taken(paths: &[PathBuf], into: &Path) -> Vec<Outcome> {
     let mut outcomes = Vec::new();
-    collect(paths, into, &mut |taken| outcomes.push(taken.outcome)).expect("collected");
+    collect(paths, into, &mut |_, outcome| outcomes.push(outcome)).expect("collected");
     outcomes
 }
 
@@ -182,12 +182,13 @@ fn what_does_not_belong_is_refused_with_the_reason() {
 fn a_folder_of_something_else_and_a_database_of_another_version_are_not_touched() {
     let folder = tempfile::tempdir().expect("a folder");
     std::fs::write(folder.path().join("thesis.txt"), "").expect("written");
-    let error = collect(&[], folder.path(), &mut |_| {}).unwrap_err().to_string();
+    let error = collect(&[], folder.path(), &mut |_, _| {}).unwrap_err().to_string();
     assert!(error.contains("neither empty nor a database of runs") && error.contains("--into"), "{error}");
 
     let folder = tempfile::tempdir().expect("a folder");
     std::fs::write(folder.path().join("database.json"), "{\"version\": 7}").expect("written");
-    for error in [collect(&[], folder.path(), &mut |_| {}).unwrap_err(), Database::open(folder.path()).unwrap_err()] {
+    for error in [collect(&[], folder.path(), &mut |_, _| {}).unwrap_err(), Database::open(folder.path()).unwrap_err()]
+    {
         assert!(error.to_string().contains("of version 7, and version 2 is read here"), "{error}");
     }
     let nowhere = Database::open(&folder.path().join("nowhere")).unwrap_err().to_string();

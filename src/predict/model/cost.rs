@@ -53,20 +53,20 @@ pub struct Limits {
 /// The option to choose among those within both limits: the cheapest if there is a deadline, else the fastest; with the
 /// probability that it keeps both limits. Of options that have no price, the fastest is chosen, but only where none within
 /// the limits has one. `None` if no option is within them.
-pub fn choice(options: &[JobOption], limits: Limits) -> Option<Choice> {
+pub fn choice(options: impl Iterator<Item = (usize, JobOption)>, limits: Limits) -> Option<Choice> {
     let affordable = |option: &JobOption| match limits.usd {
         None => true,
         Some(limit) => option.usd.is_some_and(|usd| usd <= limit),
     };
     let in_time = |option: &JobOption| limits.seconds.is_none_or(|limit| option.total.seconds <= limit);
-    let within = options.iter().enumerate().filter(|(_, option)| affordable(option) && in_time(option));
+    let within = options.filter(|(_, option)| affordable(option) && in_time(option));
     // Money is compared with money only.
     let amount = |option: &JobOption| match (limits.seconds, option.usd) {
         (Some(_), Some(usd)) => (0, usd),
         _ => (1, option.total.seconds),
     };
     let order = |a: (u8, f64), b: (u8, f64)| a.0.cmp(&b.0).then(a.1.total_cmp(&b.1));
-    let (place, best) = within.min_by(|a, b| order(amount(a.1), amount(b.1)))?;
+    let (place, best) = within.min_by(|a, b| order(amount(&a.1), amount(&b.1)))?;
     // At a known price, money is time, so both limits are limits of time: the tighter one counts.
     let by_money = limits.usd.zip(best.usd).map(|(limit, usd)| best.total.seconds * limit / usd);
     let limit = by_money.into_iter().chain(limits.seconds).reduce(f64::min);
@@ -112,13 +112,15 @@ mod tests {
     fn a_deadline_takes_the_cheapest_and_a_budget_the_fastest() {
         let all = [option(1.0, 0.1, 30.0), option(4.0, 0.1, 8.0), option(9.0, 0.1, 5.0)];
         let taken = |usd, hours: Option<f64>| {
-            choice(&all, Limits { usd, seconds: hours.map(|hours| 3600.0 * hours) }).map(|choice| choice.place)
+            choice(all.into_iter().enumerate(), Limits { usd, seconds: hours.map(|hours| 3600.0 * hours) })
+                .map(|choice| choice.place)
         };
         assert_eq!(taken(None, Some(5.0)), Some(1));
         assert_eq!(taken(Some(10.0), None), Some(1));
         assert_eq!(taken(Some(100.0), None), Some(0));
         assert_eq!(taken(Some(6.0), Some(5.0)), None);
-        let sure = choice(&all, Limits { usd: None, seconds: Some(4.0 * 3600.0) }).unwrap().certainty;
+        let sure =
+            choice(all.into_iter().enumerate(), Limits { usd: None, seconds: Some(4.0 * 3600.0) }).unwrap().certainty;
         assert!(sure.is_some_and(|sure| (sure - 0.5).abs() < 1e-9), "{sure:?}");
     }
 
@@ -127,7 +129,8 @@ mod tests {
     fn dollars_are_not_compared_with_seconds() {
         let unpriced = |hours| JobOption { usd: None, ..option(hours, 0.1, 0.0) };
         let taken = |all: &[JobOption], hours: f64| {
-            choice(all, Limits { usd: None, seconds: Some(3600.0 * hours) }).map(|choice| choice.place)
+            choice(all.iter().copied().enumerate(), Limits { usd: None, seconds: Some(3600.0 * hours) })
+                .map(|choice| choice.place)
         };
         let some = [unpriced(0.001), option(1.0, 0.1, 30.0), option(2.0, 0.1, 12.0)];
         assert_eq!((taken(&some, 5.0), taken(&some, 0.5)), (Some(2), Some(0)));

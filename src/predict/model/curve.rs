@@ -4,9 +4,8 @@
 
 use std::ops::Range;
 
-use super::Estimate;
 use super::conformal::{Z, radius};
-use super::terms::{fitted, sum};
+use super::{Estimate, fitted, sum};
 use crate::stats::quantile::median;
 
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -9,24 +9,22 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use rayon::prelude::*;
 
-use super::Estimate;
 use super::conformal::radius;
-use super::terms::{fitted, sum};
 use super::trees::{Features, Trees};
+use super::{Estimate, fitted, sum};
+use crate::network::{Cost, Sides};
 
 /// One layer in one direction at one batch size.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LayerWork {
     /// Its operation, direction and algorithm: a number for each kind, the same in all steps that are compared.
-    pub kind: usize,
+    pub kind: u64,
     /// The same without the algorithm, for cases in which no layer was measured with it.
-    pub wider: usize,
+    pub wider: u64,
     /// Whether it is a convolution or a dense layer.
     pub multiplies: bool,
-    pub flops: f64,
-    pub bytes: f64,
-    /// The terms of each of its sums, its channels, and the places of a channel.
-    pub sides: [f64; 3],
+    pub work: Cost,
+    pub sides: Sides,
     pub seconds: Option<f64>,
 }
 
@@ -45,7 +43,7 @@ pub struct StepWork {
 
 impl StepWork {
     fn flops(&self) -> f64 {
-        self.layers.iter().map(|layer| layer.flops).sum()
+        self.layers.iter().map(|layer| layer.work.flops).sum()
     }
 }
 
@@ -74,7 +72,7 @@ const TERMS: usize = 8;
 /// The step times of a device as a function of the layers.
 #[derive(Clone, Debug)]
 pub struct StepModel {
-    kinds: BTreeMap<usize, KindModel>,
+    kinds: BTreeMap<u64, KindModel>,
     factors: [f64; TERMS],
     radius: f64,
     /// The number of networks to whose steps it was fitted.
@@ -82,7 +80,7 @@ pub struct StepModel {
     /// The largest of those steps.
     most_flops: f64,
     /// The kinds of their layers, timed or not.
-    seen: BTreeSet<usize>,
+    seen: BTreeSet<u64>,
 }
 
 #[derive(Clone, Debug)]
@@ -146,8 +144,8 @@ struct Timed<'a> {
     seconds: f64,
 }
 
-fn kinds(steps: &[StepWork], used: impl Fn(&StepWork) -> bool) -> BTreeMap<usize, KindModel> {
-    let mut timed: BTreeMap<usize, Vec<Timed>> = BTreeMap::new();
+fn kinds(steps: &[StepWork], used: impl Fn(&StepWork) -> bool) -> BTreeMap<u64, KindModel> {
+    let mut timed: BTreeMap<u64, Vec<Timed>> = BTreeMap::new();
     for step in steps.iter().filter(|step| used(step)) {
         for layer in &step.layers {
             let Some(seconds) = layer.seconds.filter(|seconds| *seconds > 0.0) else { continue };
@@ -161,12 +159,12 @@ fn kinds(steps: &[StepWork], used: impl Fn(&StepWork) -> bool) -> BTreeMap<usize
 }
 
 fn work(layer: &LayerWork) -> [f64; 3] {
-    [1.0, layer.flops, layer.bytes]
+    [1.0, layer.work.flops, layer.work.bytes]
 }
 
 /// Logarithms of the batch size, the sides, the FLOPs and the bytes.
 fn features(layer: &LayerWork, batch: f64) -> Features {
-    let LayerWork { flops, bytes, sides: [terms, channels, places], .. } = *layer;
+    let LayerWork { work: Cost { flops, bytes }, sides: Sides { terms, channels, places }, .. } = *layer;
     [batch, terms, channels, places, flops + 1.0, bytes + 1.0].map(f64::ln)
 }
 
@@ -214,17 +212,17 @@ impl KindModel {
     }
 }
 
-fn terms(kinds: &BTreeMap<usize, KindModel>, step: &StepWork) -> [f64; TERMS] {
+fn terms(kinds: &BTreeMap<u64, KindModel>, step: &StepWork) -> [f64; TERMS] {
     let [mut multiplying, mut others, mut flops, mut bytes, mut other_bytes] = [0.0; 5];
     for layer in &step.layers {
         match kinds.get(&layer.kind).or_else(|| kinds.get(&layer.wider)) {
             Some(kind) if layer.multiplies => multiplying += kind.seconds(layer, step.batch),
             Some(kind) => others += kind.seconds(layer, step.batch),
             None if layer.multiplies => {
-                flops += layer.flops;
-                bytes += layer.bytes;
+                flops += layer.work.flops;
+                bytes += layer.work.bytes;
             }
-            None => other_bytes += layer.bytes,
+            None => other_bytes += layer.work.bytes,
         }
     }
     [1.0, step.layers.len() as f64, multiplying, others, step.update_bytes, flops, bytes, other_bytes]
@@ -255,8 +253,8 @@ mod tests {
                 let layer = |size: &f64| {
                     let (flops, bytes) = (size * batch, 100.0 + size.sqrt() * batch);
                     let seconds = (1e-6 + flops / 1e11 + bytes / 1e10) * if flops > 1e6 { 2.0 } else { 1.0 };
-                    let sides = [1.0; 3];
-                    LayerWork { kind: 0, wider: 0, multiplies: true, flops, bytes, sides, seconds: Some(seconds) }
+                    let (work, sides) = (Cost { flops, bytes }, Sides { terms: 1.0, channels: 1.0, places: 1.0 });
+                    LayerWork { kind: 0, wider: 0, multiplies: true, work, sides, seconds: Some(seconds) }
                 };
                 let layers: Vec<LayerWork> = sizes.iter().map(layer).collect();
                 let known: f64 = layers.iter().filter_map(|layer| layer.seconds).sum();
@@ -282,7 +280,7 @@ mod tests {
         assert!(model.covers(&other));
         other.layers[0].kind = 7;
         assert!(!model.covers(&other));
-        other.layers[0] = LayerWork { flops: 1e12, ..unknown[0].layers[0] };
+        other.layers[0] = LayerWork { work: Cost { flops: 1e12, bytes: 1.0 }, ..unknown[0].layers[0] };
         assert!(!model.covers(&other));
     }
 

@@ -5,7 +5,7 @@
 //! - [`trees`]: how the layers' times deviate from their work.
 //! - [`rates`]: a device without measured steps, from the rates of the devices and kernels that others measured. Rough.
 //! - [`cost`]: epochs, hours, energy and money; the batch size to take.
-//! - [`terms`]: times as sums; [`conformal`]: the intervals.
+//! - [`conformal`]: the intervals.
 //!
 //! Pure functions of numbers: no files here, no Parquet, no command.
 
@@ -15,8 +15,9 @@ pub mod curve;
 pub mod layers;
 pub mod rates;
 pub mod repeats;
-pub mod terms;
 pub mod trees;
+
+use crate::stats::nonnegative::least_squares;
 
 /// A step time with the interval that holds one more measurement with probability [`conformal::COVERAGE`].
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -44,4 +45,14 @@ impl Estimate {
     pub fn times(&self, factor: f64) -> Self {
         Self { seconds: self.seconds * factor, low: self.low * factor, high: self.high * factor }
     }
+}
+
+/// The factors >= 0 of a time that is a sum of terms, by the relative errors of measured times: each row has the terms as shares of its time, so that the target is 1.
+pub fn fitted<const N: usize>(shares: &[[f64; N]]) -> [f64; N] {
+    least_squares(shares, &vec![1.0; shares.len()])
+}
+
+/// A sum of terms, each with its factor.
+pub fn sum<const N: usize>(terms: &[f64; N], factors: &[f64; N]) -> f64 {
+    terms.iter().zip(factors).map(|(term, factor)| term * factor).sum()
 }

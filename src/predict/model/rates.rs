@@ -6,7 +6,8 @@
 //! rates, its time there is scaled by the ratio of the two sums; this includes effects that the sum leaves out.
 
 use super::conformal::radius;
-use super::terms::{fitted, sum};
+use super::{fitted, sum};
+use crate::network::Cost;
 use crate::stats::quantile::median;
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -20,7 +21,7 @@ pub struct MeasuredKernel {
     /// A number for each device.
     pub device: usize,
     pub rates: Rates,
-    pub work: Work,
+    pub work: Cost,
     pub seconds: f64,
 }
 
@@ -28,13 +29,6 @@ pub struct MeasuredKernel {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RateModel {
     factors: [f64; 3],
-}
-
-/// The work of a layer; its time on a device follows from it.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Work {
-    pub flops: f64,
-    pub bytes: f64,
 }
 
 /// The errors of kernels on a device that was left out.
@@ -62,16 +56,16 @@ impl RateModel {
         Self { factors: fitted(&rows) }
     }
 
-    pub fn seconds(&self, work: Work, rates: Rates) -> f64 {
+    pub fn seconds(&self, work: Cost, rates: Rates) -> f64 {
         sum(&terms(work, rates), &self.factors)
     }
 
-    pub fn step(&self, layers: &[Work], rates: Rates) -> f64 {
+    pub fn step(&self, layers: &[Cost], rates: Rates) -> f64 {
         layers.iter().map(|work| self.seconds(*work, rates)).sum()
     }
 }
 
-fn terms(work: Work, rates: Rates) -> [f64; 3] {
+fn terms(work: Cost, rates: Rates) -> [f64; 3] {
     [work.flops / rates.flops_per_s, work.bytes / rates.bytes_per_s, START_S]
 }
 
@@ -102,7 +96,7 @@ mod tests {
         (0..200).map(move |_| {
             let (flops, bytes) = (10f64.powf(7.0 + 3.0 * rng.uniform()), 10f64.powf(5.0 + 3.0 * rng.uniform()));
             let seconds = extra * (2.0 * flops / rates.flops_per_s + 1.5 * bytes / rates.bytes_per_s + 5e-6);
-            MeasuredKernel { device, rates, work: Work { flops, bytes }, seconds }
+            MeasuredKernel { device, rates, work: Cost { flops, bytes }, seconds }
         })
     }
 

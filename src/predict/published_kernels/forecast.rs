@@ -1,7 +1,8 @@
 //! What the published times predict for the forward convolutions of a network.
 
 use super::model::{Assumptions, FEWEST, KernelModel};
-use super::{GpuFigures, Launch, Published};
+use super::validation::convolutions;
+use super::{GpuFigures, Published};
 use crate::analysis::mechanisms::formulas::{Family, Kernel, KnownOperation, LayerSizes, WINOGRAD_BATCH};
 use crate::error::{Error, Result};
 use crate::network::Network;
@@ -26,7 +27,6 @@ pub struct Forecast {
 #[derive(Clone, Debug, PartialEq)]
 pub struct LayerForecast {
     pub name: String,
-    pub sizes: LayerSizes,
     /// From batch size 1 on.
     pub times: Vec<Timed>,
 }
@@ -56,26 +56,7 @@ pub struct LayerStep {
     pub size_s: f64,
     pub before: Kernel,
     pub behind: Kernel,
-    pub reason: Reason,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Reason {
-    /// Non-fused Winograd pads the batch to the next multiple of 16.
-    Padding,
-    OtherKernel,
-    /// Tiles, or one more round of blocks over the multiprocessors.
-    Blocks,
-}
-
-impl Reason {
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Padding => "batch padded to 16",
-            Self::OtherKernel => "another kernel",
-            Self::Blocks => "blocks",
-        }
-    }
+    pub reason: &'static str,
 }
 
 /// The forward convolutions of `network` on the GPU in place `gpu`, at batch sizes 1 to `largest`.
@@ -92,10 +73,10 @@ pub fn forecast(
 ) -> Result<Forecast> {
     let launches = || published.launches.iter().filter(|launch| launch.gpu == gpu);
     let model = KernelModel::fit(published, launches(), assumed);
-    let gpu = &published.gpus[gpu];
+    let figures = &published.gpus[gpu];
     if model.kernels().next().is_none() {
         let what =
-            format!("there are fewer than {FEWEST} published launches of each convolution kernel on {}", gpu.name);
+            format!("there are fewer than {FEWEST} published launches of each convolution kernel on {}", figures.name);
         return Err(Error::data(what).hint("fetch all of them with `scripts/fetch-published`"));
     }
     let (mut layers, mut left_out, mut covered, mut all) = (Vec::new(), Vec::new(), 0.0, 0.0);
@@ -103,15 +84,16 @@ pub fn forecast(
         let work = network.multiply_adds_of(index);
         all += work;
         let sizes = LayerSizes::of(network, index).filter(|sizes| sizes.product == KnownOperation::Convolution3x3);
-        let times = sizes.and_then(|sizes| times(&model, &sizes, gpu, largest).map(|times| (sizes, times)));
+        let fastest = |sizes: LayerSizes| -> Option<Vec<Timed>> {
+            let at = |batch| model.fastest(&sizes, batch, figures).map(|(kernel, seconds)| Timed { kernel, seconds });
+            (1..=largest).map(at).collect()
+        };
         let name = network.layers[index].name.clone();
-        match times {
-            Some((sizes, times)) => {
-                covered += work;
-                layers.push(LayerForecast { name, sizes, times });
-            }
-            None if work > 0.0 => left_out.push(name),
-            None => {}
+        if let Some(times) = sizes.and_then(fastest) {
+            covered += work;
+            layers.push(LayerForecast { name, times });
+        } else if work > 0.0 {
+            left_out.push(name);
         }
     }
     if layers.is_empty() {
@@ -119,27 +101,16 @@ pub fn forecast(
         let hint = "the published times say nothing about the others; measure them: `batchstep run` on the GPU itself";
         return Err(Error::spec(format!("{what}, the kind with published times")).hint(hint));
     }
-    let batches = || {
-        launches()
-            .filter(|launch| launch.layer.product == KnownOperation::Convolution3x3)
-            .map(|launch: &Launch| launch.batch)
-    };
-    let (smallest_batch, largest_batch) = (batches().min().unwrap_or(1), batches().max().unwrap_or(1));
-    let share = covered / all;
+    let batches = || convolutions(published, gpu).map(|launch| launch.batch);
     Ok(Forecast {
         network: network.name.clone(),
-        gpu: gpu.clone(),
+        gpu: figures.clone(),
         layers,
         left_out,
-        share,
-        smallest_batch,
-        largest_batch,
+        share: covered / all,
+        smallest_batch: batches().min().unwrap_or(1),
+        largest_batch: batches().max().unwrap_or(1),
     })
-}
-
-fn times(model: &KernelModel, sizes: &LayerSizes, gpu: &GpuFigures, largest: usize) -> Option<Vec<Timed>> {
-    let at = |batch| model.fastest(sizes, batch, gpu).map(|(kernel, seconds)| Timed { kernel, seconds });
-    (1..=largest).map(at).collect()
 }
 
 impl Forecast {
@@ -152,28 +123,16 @@ impl Forecast {
         self.layers.first().map_or(0, |layer| layer.times.len())
     }
 
-    /// By how much the time grows after `after` beyond the median growth, in seconds.
-    fn size(&self, after: usize, slope: f64) -> f64 {
-        self.total(after + 1) - self.total(after) - slope
-    }
-
-    fn slope(&self) -> f64 {
-        let mut growth: Vec<f64> = (1..self.largest()).map(|batch| self.total(batch + 1) - self.total(batch)).collect();
-        median(&mut growth)
-    }
-
     /// The steps of at least `least` of the time before them, in the order of the batch size.
     pub fn steps(&self, least: f64) -> Vec<ForecastStep> {
-        let slope = self.slope();
+        let totals: Vec<f64> = (1..=self.largest()).map(|batch| self.total(batch)).collect();
+        let growth: Vec<f64> = totals.windows(2).map(|pair| pair[1] - pair[0]).collect();
+        let slope = median(&mut growth.clone());
         let step = |after: usize| {
-            let size_s = self.size(after, slope);
-            let relative = size_s / self.total(after);
-            (relative >= least).then(|| ForecastStep {
-                after,
-                size_s,
-                relative,
-                layers: self.contributions(after, size_s),
-            })
+            let size_s = growth[after - 1] - slope;
+            let relative = size_s / totals[after - 1];
+            let layers = || self.contributions(after, size_s);
+            (relative >= least).then(|| ForecastStep { after, size_s, relative, layers: layers() })
         };
         (self.smallest_batch.max(1)..self.largest()).filter_map(step).collect()
     }
@@ -185,9 +144,10 @@ impl Forecast {
             let own = behind.seconds - before.seconds - median(&mut growth);
             let non_fused = |kernel: Kernel| kernel.family() == Family::NonFusedWinograd;
             let reason = match () {
-                () if non_fused(behind.kernel) && after.is_multiple_of(WINOGRAD_BATCH) => Reason::Padding,
-                () if before.kernel != behind.kernel => Reason::OtherKernel,
-                () => Reason::Blocks,
+                () if non_fused(behind.kernel) && after.is_multiple_of(WINOGRAD_BATCH) => "batch padded to 16",
+                () if before.kernel != behind.kernel => "another kernel",
+                // Tiles, or one more round of blocks over the multiprocessors.
+                () => "blocks",
             };
             let layer = layer.name.clone();
             LayerStep { layer, size_s: own, before: before.kernel, behind: behind.kernel, reason }

@@ -1,12 +1,11 @@
-//! Published times of GPU kernels, and how well the mechanisms explain them: whether the launch grids equal those of the formulas
-//! ([`check`]), how well the times follow from the grids ([`validation`]), and what they predict for a network ([`forecast`]).
+//! Published times of GPU kernels, and how well the mechanisms explain them: how well the times follow from the grids
+//! ([`validation`]), and what they predict for a network ([`forecast`]). `examples/tables/published_check.rs` counts the grids that equal those of the formulas.
 //!
 //! The data: NeuSight (github.com/sitar-lab/NeuSight, MIT licence; Lee et al., ASPLOS 2025), about 5,000 random forward convolutions of
 //! 3 x 3 taps and stride 1 on each of five GPUs, and 6,500 dense layers; float32 without TF32, PyTorch 2.1, cuDNN 8.9.2 with
 //! `benchmark = True`, so that only the fastest kernel of each layer is known. A time is the mean of the 5 fastest of 25 calls.
 //! `scripts/fetch-published` fetches them.
 
-pub mod check;
 pub mod forecast;
 pub mod model;
 #[cfg(test)]
@@ -148,8 +147,8 @@ impl Published {
 }
 
 /// The columns of the table.
-pub(super) const TEXTS: [&str; 4] = ["device_name", "operation", "kernel", "kernels"];
-pub(super) const NUMBERS: [&str; 16] = [
+const TEXTS: [&str; 4] = ["device_name", "operation", "kernel", "kernels"];
+const NUMBERS: [&str; 16] = [
     "multiprocessors",
     "flops_per_s",
     "bytes_per_s",

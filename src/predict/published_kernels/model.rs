@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use super::{GpuFigures, Launch, Published};
 use crate::analysis::mechanisms::formulas::{Family, Kernel, LayerSizes, WINOGRAD_BATCH, rounds};
-use crate::predict::model::terms::{fitted, sum};
+use crate::predict::model::{fitted, sum};
 
 /// Launches below which a kernel's factors are not fitted.
 pub const FEWEST: usize = 40;
@@ -26,22 +26,6 @@ pub struct Assumptions {
 
 impl Assumptions {
     pub const BOTH: Self = Self { padding: true, rounds: true };
-    /// All four, the full model first.
-    pub const ALL: [Self; 4] = [
-        Self::BOTH,
-        Self { padding: false, ..Self::BOTH },
-        Self { rounds: false, ..Self::BOTH },
-        Self { padding: false, rounds: false },
-    ];
-
-    pub fn name(self) -> &'static str {
-        match (self.padding, self.rounds) {
-            (true, true) => "padding and rounds",
-            (false, true) => "without padding",
-            (true, false) => "without rounds",
-            (false, false) => "without both",
-        }
-    }
 }
 
 /// The start; the blocks' arithmetic; the traffic of input, output and filters.
@@ -98,7 +82,11 @@ fn fit_each<K: Ord>(rows: BTreeMap<K, Vec<[f64; TERMS]>>) -> BTreeMap<K, [f64; T
 
 impl KernelModel {
     /// Fits a model to the convolutions among `launches`, of one GPU or several.
-    pub fn fit<'a>(published: &'a Published, launches: impl Iterator<Item = &'a Launch>, assumed: Assumptions) -> Self {
+    pub fn fit<'a>(
+        published: &Published,
+        launches: impl IntoIterator<Item = &'a Launch>,
+        assumed: Assumptions,
+    ) -> Self {
         let mut by_kernel: BTreeMap<Kernel, Vec<[f64; TERMS]>> = BTreeMap::new();
         let mut by_family: BTreeMap<Family, Vec<[f64; TERMS]>> = BTreeMap::new();
         for launch in launches {

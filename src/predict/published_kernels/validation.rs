@@ -1,4 +1,4 @@
-//! How far the model's times are from published ones that it was not fitted to: over layers left out, and over whole GPUs left out.
+//! How far the model's times are from published ones that it was not fitted to.
 
 use super::model::{Assumptions, KernelModel};
 use super::{Launch, Published};
@@ -8,14 +8,6 @@ use crate::stats::quantile::quantile;
 
 /// Parts into which the layers are divided.
 const FOLDS: u64 = 10;
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum LeftOut {
-    /// Each tenth of the layers' sizes in turn, at all batch sizes; a model for each GPU.
-    Layers,
-    /// Each GPU in turn; one model of all the others.
-    Gpu,
-}
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Prediction {
@@ -28,53 +20,42 @@ pub struct Prediction {
     pub family_is_right: bool,
 }
 
-/// Every convolution of a known kernel, predicted by a model that has not seen it.
-pub fn predictions(published: &Published, left_out: LeftOut, assumed: Assumptions) -> Vec<Prediction> {
-    let mut predictions = Vec::new();
-    for place in 0..published.gpus.len() {
-        let own = |launch: &&Launch| launch.gpu == place && launch.layer.product == KnownOperation::Convolution3x3;
-        if !published.launches.iter().any(|launch| own(&launch)) {
-            continue;
-        }
-        match left_out {
-            LeftOut::Gpu => {
-                let others = published.launches.iter().filter(|launch| launch.gpu != place);
-                let model = KernelModel::fit(published, others, assumed);
-                predict(published, published.launches.iter().filter(own), &model, &mut predictions);
-            }
-            LeftOut::Layers => {
-                for fold in 0..FOLDS {
-                    let inside = |launch: &&Launch| fold_of(&launch.layer) == fold;
-                    let rest = published.launches.iter().filter(own).filter(|launch| !inside(launch));
-                    let model = KernelModel::fit(published, rest, assumed);
-                    predict(published, published.launches.iter().filter(own).filter(inside), &model, &mut predictions);
-                }
-            }
-        }
-    }
-    predictions
+/// The convolutions of one GPU.
+pub fn convolutions(published: &Published, gpu: usize) -> impl Iterator<Item = &Launch> {
+    let is_own = move |l: &&Launch| l.gpu == gpu && l.layer.product == KnownOperation::Convolution3x3;
+    published.launches.iter().filter(is_own)
 }
 
-fn predict<'a>(
+/// Each tenth of a GPU's layers in turn, at all batch sizes, predicted from the others.
+pub fn of_layers_left_out(published: &Published, gpu: usize, assumed: Assumptions) -> Vec<Prediction> {
+    let of_fold = |fold: u64| {
+        let (inside, rest): (Vec<&Launch>, Vec<&Launch>) =
+            convolutions(published, gpu).partition(|launch| fold_of(&launch.layer) == fold);
+        predictions(published, inside, &KernelModel::fit(published, rest, assumed))
+    };
+    (0..FOLDS).flat_map(of_fold).collect()
+}
+
+/// Those of `launches` whose kernel is known, predicted by a model that was not fitted to them.
+pub fn predictions<'a>(
     published: &Published,
-    launches: impl Iterator<Item = &'a Launch>,
+    launches: impl IntoIterator<Item = &'a Launch>,
     model: &KernelModel,
-    into: &mut Vec<Prediction>,
-) {
-    for launch in launches {
-        let gpu = &published.gpus[launch.gpu];
-        let Some(kernel) = launch.kernel else { continue };
-        let Some(time) = model.time(kernel, &launch.layer, launch.batch, gpu) else { continue };
-        let Some((chosen, chosen_time)) = model.fastest(&launch.layer, launch.batch, gpu) else { continue };
+) -> Vec<Prediction> {
+    let of = |launch: &Launch| {
+        let (gpu, kernel) = (&published.gpus[launch.gpu], launch.kernel?);
+        let time = model.time(kernel, &launch.layer, launch.batch, gpu)?;
+        let (chosen, chosen_time) = model.fastest(&launch.layer, launch.batch, gpu)?;
         let error = |time: f64| (time / launch.time_s - 1.0).abs();
-        into.push(Prediction {
+        Some(Prediction {
             gpu: launch.gpu,
             family: kernel.family(),
             error: error(time),
             chosen_error: error(chosen_time),
             family_is_right: chosen.family() == kernel.family(),
-        });
-    }
+        })
+    };
+    launches.into_iter().filter_map(of).collect()
 }
 
 /// The part of a layer, which depends only on its sizes.

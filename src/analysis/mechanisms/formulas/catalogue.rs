@@ -3,61 +3,28 @@
 use super::{Family, Kernel, KnownOperation, LayerSizes, WINOGRAD_BATCH};
 use crate::engine::cpu::blocking::Blocking;
 use crate::network::Direction;
+use crate::settings::named;
 
-/// What may make a layer's work grow in a step.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Mechanism {
-    WinogradPadding,
-    FusedWinogradTiles,
-    ImplicitProductTiles,
-    DenseTiles,
-    Rounds,
-    OtherAlgorithm,
-    WorkspaceLimit,
-    CacheOverflow,
-    OwnKernel,
-    CpuVectors,
-    CpuReadings,
-    CpuThreads,
-    CpuPadding,
+named! {
+    /// What may make a layer's work grow in a step.
+    Mechanism {
+        WinogradPadding = "winograd_padding",
+        FusedWinogradTiles = "fused_winograd_tiles",
+        ImplicitProductTiles = "implicit_product_tiles",
+        DenseTiles = "dense_tiles",
+        Rounds = "rounds",
+        OtherAlgorithm = "other_algorithm",
+        WorkspaceLimit = "workspace_limit",
+        CacheOverflow = "cache_overflow",
+        OwnKernel = "own_kernel",
+        CpuVectors = "cpu_vectors",
+        CpuReadings = "cpu_readings",
+        CpuThreads = "cpu_threads",
+        CpuPadding = "cpu_padding",
+    }
 }
 
 impl Mechanism {
-    pub const ALL: [Self; 13] = [
-        Self::WinogradPadding,
-        Self::FusedWinogradTiles,
-        Self::ImplicitProductTiles,
-        Self::DenseTiles,
-        Self::Rounds,
-        Self::OtherAlgorithm,
-        Self::WorkspaceLimit,
-        Self::CacheOverflow,
-        Self::OwnKernel,
-        Self::CpuVectors,
-        Self::CpuReadings,
-        Self::CpuThreads,
-        Self::CpuPadding,
-    ];
-
-    /// The stable name, for JSON.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::WinogradPadding => "winograd_padding",
-            Self::FusedWinogradTiles => "fused_winograd_tiles",
-            Self::ImplicitProductTiles => "implicit_product_tiles",
-            Self::DenseTiles => "dense_tiles",
-            Self::Rounds => "rounds",
-            Self::OtherAlgorithm => "other_algorithm",
-            Self::WorkspaceLimit => "workspace_limit",
-            Self::CacheOverflow => "cache_overflow",
-            Self::OwnKernel => "own_kernel",
-            Self::CpuVectors => "cpu_vectors",
-            Self::CpuReadings => "cpu_readings",
-            Self::CpuThreads => "cpu_threads",
-            Self::CpuPadding => "cpu_padding",
-        }
-    }
-
     pub fn meaning(self) -> &'static str {
         match self {
             Self::WinogradPadding => "non-fused Winograd pads the batch to 16",

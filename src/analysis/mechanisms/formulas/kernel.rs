@@ -48,17 +48,6 @@ pub enum Family {
 }
 
 impl Family {
-    pub const ALL: [Self; 4] = [Self::NonFusedWinograd, Self::FusedWinograd, Self::ImplicitProduct, Self::Dense];
-
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::NonFusedWinograd => "non-fused Winograd",
-            Self::FusedWinograd => "fused Winograd",
-            Self::ImplicitProduct => "implicit product",
-            Self::Dense => "dense",
-        }
-    }
-
     /// The family of a kernel by its name and its launch grid, whatever program launched it. `None` where the name says nothing.
     pub fn of(name: &str, grid: [u32; 3]) -> Option<Self> {
         let name = name.to_ascii_lowercase();

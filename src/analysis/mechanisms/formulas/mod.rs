@@ -4,24 +4,13 @@
 //! sizes, the batch size, and a fact about the device or the program (a tile, a number of multiprocessors). It says where the
 //! time must step if it follows the work. Only measurements can show whether it does.
 //!
-//! | mechanism | formula | source |
-//! |---|---|---|
-//! | padding of the batch in non-fused Winograd | [`Kernel::NonFusedWinograd`] | grids of 9,848 published launches |
-//! | tiles of the fused Winograd over images | [`Kernel::FusedWinograd`] | grids of 8,170 published launches |
-//! | tiles of the implicit product over batch x height x width | [`Kernel::ImplicitProduct`] | grids of 5,897 published launches |
-//! | tiles of dense layers over the batch | [`Kernel::Dense`] | grids of 32,224 published launches |
-//! | rounds of blocks over multiprocessors | [`rounds`] | CUDA's execution model |
-//! | padding of this program's own CPU engine | [`crate::engine::cpu::blocking`] | `crates/batchstep-cpu/src/engine/cpu/blocking.rs` |
-//! | kernels of this program that change with the batch size | [`own`] | the functions that choose them |
-//! | scratch memory that no longer fits | [`limit::workspace`] | scratch memory at smaller sizes, and the limit |
-//! | caches that overflow | [`limit::overflowed`] | hypothesis; published times do not show it |
+//! [`Mechanism`] has the formula and the source of each.
 //!
-//! Published: github.com/sitar-lab/NeuSight, MIT licence, fetched by `scripts/fetch-published`; [`crate::predict::published_kernels::check`] counts the
+//! Published: github.com/sitar-lab/NeuSight, MIT licence, fetched by `scripts/fetch-published`; `examples/tables/published_check.rs` counts the
 //! launches that fit, and `docs/mechanisms.md` has the table.
 
 pub mod catalogue;
 mod kernel;
-pub mod limit;
 pub mod own;
 #[cfg(test)]
 mod tests;
@@ -97,16 +86,4 @@ impl LayerSizes {
 /// full one. Where a multiprocessor holds several blocks, they share its arithmetic units.
 pub fn rounds(blocks: usize, multiprocessors: usize) -> usize {
     blocks.div_ceil(multiprocessors.max(1))
-}
-
-/// How much `work` grows from `batch` to `next` beyond growth in proportion to the batch: 0 where it is proportional, 1
-/// where it doubles.
-///
-/// ```
-/// // Padding to 16: at 17 the work doubles to that of 32, while proportional work would grow by a factor of 17/16.
-/// let padded = |batch: usize| batch.next_multiple_of(16) as f64;
-/// assert_eq!(batchstep::analysis::mechanisms::formulas::excess(&padded, 16, 17), 2.0 - 17.0 / 16.0);
-/// ```
-pub fn excess(work: &dyn Fn(usize) -> f64, batch: usize, next: usize) -> f64 {
-    work(next) / work(batch) - next as f64 / batch as f64
 }

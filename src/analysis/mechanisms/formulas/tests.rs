@@ -6,22 +6,6 @@ fn convolution(inputs: usize, outputs: usize, size: usize) -> LayerSizes {
     LayerSizes { product: KnownOperation::Convolution3x3, inputs, outputs, height: size, width: size }
 }
 
-const NON_FUSED: &str = "winograd_nonfused::winogradForwardData4x4;volta_sgemm_128x64_nn";
-
-#[test]
-fn non_fused_winograd_pads_the_batch_to_sixteen() {
-    let kernel = Kernel::of(KnownOperation::Convolution3x3, "volta_sgemm_128x64_nn", NON_FUSED).expect("known");
-    assert_eq!(kernel, Kernel::NonFusedWinograd(Tile { first: 128, second: 64 }));
-    // 256 -> 256 at 56x56: 14 x 14 tiles for each image; 16 * 196 = 3136 = 24.5 * 128, 32 * 196 = 6272 = 49 * 128.
-    let layer = convolution(256, 256, 56);
-    assert_eq!(kernel.grid(&layer, 1), [25, 4, 36]);
-    assert_eq!(kernel.grid(&layer, 16), [25, 4, 36]);
-    assert_eq!(kernel.grid(&layer, 17), [49, 4, 36]);
-    // Without padding: 17 * 196 = 3332 = 26.03 * 128.
-    assert_eq!(kernel.grid_padded(&layer, 17, 1), [27, 4, 36]);
-    assert_eq!(kernel.blocks(&layer, 17), 49 * 4 * 36);
-}
-
 #[test]
 fn fused_winograd_takes_the_images_that_its_name_says() {
     let name = |tile: &str| format!("cudnn_infer_volta_scudnn_winograd_128x128_ldg1_ldg4_relu_{tile}_nt_v1");
@@ -35,11 +19,7 @@ fn fused_winograd_takes_the_images_that_its_name_says() {
 }
 
 #[test]
-fn products_have_tiles_over_all_pixels_of_the_batch() {
-    let name = "cudnn_infer_volta_scudnn_128x32_relu_medium_nn_v1";
-    let kernel = Kernel::of(KnownOperation::Convolution3x3, name, name).expect("known");
-    // 55 images of 25 pixels are 1375 = 10.7 * 128; 569 = 17.8 * 32.
-    assert_eq!(kernel.grid(&convolution(1701, 569, 5), 55), [11, 18, 1]);
+fn dense_products_have_the_tile_that_their_name_says() {
     let dense = LayerSizes { product: KnownOperation::Dense, inputs: 512, outputs: 1000, height: 1, width: 1 };
     let kernel = Kernel::of(KnownOperation::Dense, "volta_sgemm_32x32_sliced1x4_tn", "").expect("known");
     assert_eq!(kernel.grid(&dense, 33), [32, 2, 1]);

@@ -2,10 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use super::amounts::{Amounts, PredictedStep};
-use super::{Setup, batch, is_non_fused};
-use crate::analysis::mechanisms::formulas::limit::{Workspace, overflowed, workspace};
-use crate::analysis::mechanisms::formulas::{KnownOperation, LayerSizes};
+use super::{Amounts, PredictedStep, Setup, batch, is_non_fused};
+use crate::analysis::mechanisms::formulas::{KnownOperation, LayerSizes, WINOGRAD_BATCH};
+use crate::analysis::mechanisms::machine::Cache;
 use crate::engine::cpu::blocking::Blocking;
 use crate::network::Direction;
 use crate::settings::EngineName;
@@ -31,11 +30,11 @@ pub(super) fn no_longer_fits(setup: &Setup, rows: &[&LayerRow]) -> Option<Amount
             return None;
         }
         let same = rows[..=at].iter().rev().take_while(|row| row.algorithm == before.algorithm);
-        let taken = |row: &&LayerRow| Some(Workspace { batch: batch(row), bytes: row.workspace_bytes? as f64 });
-        let mut known: Vec<Workspace> = same.filter_map(taken).collect();
+        let taken = |row: &&LayerRow| Some((batch(row), row.workspace_bytes? as f64));
+        let mut known: Vec<(usize, f64)> = same.filter_map(taken).collect();
         known.reverse();
         let needed = workspace(&known, batch(behind), is_non_fused(before))?;
-        let took = known.last().map_or(0.0, |last| last.bytes);
+        let took = known.last().map_or(0.0, |(_, bytes)| *bytes);
         let gigabytes = |bytes: f64| bytes / 1e9;
         let detail = || {
             format!(
@@ -53,13 +52,29 @@ pub(super) fn no_longer_fits(setup: &Setup, rows: &[&LayerRow]) -> Option<Amount
     })
 }
 
+/// The bytes of scratch memory that an algorithm would need at `batch`, extrapolated from the batch sizes and bytes that it took before, `taken`,
+/// ascending: along the line through the last two, or in proportion to the batch if there is only one. Non-fused Winograd keeps the transformed tiles
+/// of the padded batch, so its memory is proportional to the padded batch. `None` where `taken` is empty.
+fn workspace(taken: &[(usize, f64)], batch: usize, non_fused_winograd: bool) -> Option<f64> {
+    let (last, bytes) = *taken.last()?;
+    let padded = |batch: usize| batch.next_multiple_of(WINOGRAD_BATCH) as f64;
+    Some(match taken {
+        _ if non_fused_winograd => bytes * padded(batch) / padded(last.max(1)),
+        [.., (before, fewer), _] if *before < last => {
+            bytes + (bytes - fewer) / (last - before) as f64 * (batch as f64 - last as f64)
+        }
+        _ => bytes * batch as f64 / last.max(1) as f64,
+    })
+}
+
 /// Where the layer's inputs and outputs, each counted once, no longer fit into a cache that held them before. The most
 /// that this can cost is that all of them come from memory at the rate of a copy. `None` where the caches or that rate
 /// are not known, or there is no such place.
 pub(super) fn overflows(setup: &Setup, rows: &[&LayerRow], level: &dyn Fn(i64) -> Option<f64>) -> Option<Amounts> {
     let rate = setup.machine.bytes_per_s?;
     passed(rows, |_, [before, behind]| {
-        let cache = overflowed(&setup.machine.caches, before.bytes, behind.bytes)?;
+        let held = |cache: &&Cache| before.bytes <= cache.bytes as f64 && behind.bytes > cache.bytes as f64;
+        let cache = setup.machine.caches.iter().filter(held).max_by_key(|cache| cache.bytes)?;
         let at_most = Some(behind.bytes / rate / level(before.batch_size)?);
         let megabytes = |bytes: f64| bytes / 1e6;
         let detail = format!(

@@ -1,13 +1,11 @@
 //! The steps that each mechanism predicts for a series.
 
-mod amounts;
 mod memory;
 mod threads;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use self::amounts::{Amounts, LayerAmounts, PredictedStep};
-use super::{AffectedLayer, KnownSeries, LEAST, Setup};
+use super::{AffectedLayer, KnownSeries, Setup};
 use crate::analysis::mechanisms::formulas::catalogue::{cpu_work, kernel_work};
 use crate::analysis::mechanisms::formulas::{Family, Kernel, LayerSizes, Mechanism, own};
 use crate::engine::cpu::blocking::Blocking;
@@ -16,35 +14,88 @@ use crate::settings::EngineName;
 use crate::store::LayerRow;
 
 pub(super) struct Predictions {
-    /// By mechanism and place, the work at each batch size.
-    works: Vec<LayerAmounts>,
-    /// By layer and direction, its share of the step time at each batch size.
-    shares: BTreeMap<(String, String), BTreeMap<i64, f64>>,
+    places: Vec<LayerWorks>,
     pub timed: bool,
     pub unknown: Vec<String>,
 }
 
+/// A layer in one direction.
+struct LayerWorks {
+    layer: String,
+    direction: String,
+    /// Its share of the step time at each batch size: measured, or its share of the arithmetic.
+    shares: BTreeMap<i64, f64>,
+    /// Its work at each batch size, as each mechanism counts it.
+    works: Vec<(Mechanism, Amounts)>,
+}
+
+enum Amounts {
+    /// Work whose growth gives the size of a step.
+    Sized(BTreeMap<i64, f64>),
+    /// The names of what computes the layer, by batch size; a change of name has no size.
+    Named(BTreeMap<i64, String>),
+    /// Steps where a limit is passed, by the batch size before them.
+    Passed(BTreeMap<i64, PredictedStep>),
+}
+
+#[derive(Clone, Debug, Default, PartialEq)]
+struct PredictedStep {
+    /// As a part of the layer's own time.
+    excess: Option<f64>,
+    /// As a part of the whole step time, at most.
+    at_most: Option<f64>,
+    /// What a reader should know about it.
+    detail: Option<String>,
+}
+
+impl Amounts {
+    /// The step between two batch sizes, where there is one.
+    fn step(&self, after: i64, next: i64) -> Option<PredictedStep> {
+        match self {
+            Self::Sized(amounts) => {
+                let (before, behind) = (amounts.get(&after)?, amounts.get(&next)?);
+                // What it grows by beyond growth in proportion to the batch: 0 where it is proportional, 1 where it doubles.
+                let excess = behind / before - next as f64 / after as f64;
+                (excess > 0.0).then(|| PredictedStep { excess: Some(excess), ..PredictedStep::default() })
+            }
+            Self::Named(names) => (names.get(&after)? != names.get(&next)?).then(PredictedStep::default),
+            Self::Passed(steps) => steps.get(&after).cloned(),
+        }
+    }
+}
+
 /// The predictions for a case from its layers; empty where the layers or the network are not known.
 pub(super) fn of(case: &KnownSeries, layers: &[LayerRow]) -> Predictions {
-    let rows: Vec<&LayerRow> = layers.iter().filter(|row| case.series.cells.contains(&row.cell)).collect();
-    let timed = rows.iter().any(|row| row.device_time_s.is_some());
-    let mut predictions = Predictions { works: Vec::new(), shares: shares(case, &rows), timed, unknown: Vec::new() };
-    let places: BTreeSet<(&str, &str)> = rows.iter().map(|row| (row.layer.as_str(), row.direction.as_str())).collect();
-    for (layer, direction) in places {
-        let mut own: Vec<&LayerRow> =
-            rows.iter().copied().filter(|row| row.layer == layer && row.direction == direction).collect();
-        own.sort_by_key(|row| row.batch_size);
-        predictions.works.extend(works(case, &own));
+    let mut rows: Vec<&LayerRow> = layers.iter().filter(|row| case.series.cells.contains(&row.cell)).collect();
+    rows.sort_by_key(|row| row.batch_size);
+    let mut flops: BTreeMap<i64, f64> = BTreeMap::new();
+    let mut places: BTreeMap<(&str, &str), Vec<&LayerRow>> = BTreeMap::new();
+    for &row in &rows {
+        *flops.entry(row.batch_size).or_default() += row.flops;
+        places.entry((&row.layer, &row.direction)).or_default().push(row);
     }
-    if let Some(setup) = &case.setup {
-        predictions.unknown = unknown(setup.network, &predictions.works);
-    }
-    predictions
+    let share = |row: &&LayerRow| {
+        let share = match row.device_time_s {
+            Some(time) => time / level(case, row.batch_size)?,
+            None => row.flops / flops[&row.batch_size],
+        };
+        share.is_finite().then(|| (row.batch_size, share.min(1.0)))
+    };
+    let place = |((layer, direction), rows): ((&str, &str), Vec<&LayerRow>)| LayerWorks {
+        layer: layer.to_owned(),
+        direction: direction.to_owned(),
+        shares: rows.iter().filter_map(share).collect(),
+        works: works(case, layer, &rows),
+    };
+    let places: Vec<LayerWorks> = places.into_iter().map(place).collect();
+    let unknown = case.setup.map(|setup| unknown(setup.network, &places)).unwrap_or_default();
+    Predictions { places, timed: rows.iter().any(|row| row.device_time_s.is_some()), unknown }
 }
 
 /// Layers with weights for which no mechanism predicts any work.
-fn unknown(network: &Network, works: &[LayerAmounts]) -> Vec<String> {
-    let sized = |name: &str| works.iter().any(|w| w.layer == name && matches!(w.amounts, Amounts::Sized(_)));
+fn unknown(network: &Network, places: &[LayerWorks]) -> Vec<String> {
+    let is_sized = |place: &LayerWorks| place.works.iter().any(|(_, amounts)| matches!(amounts, Amounts::Sized(_)));
+    let sized = |name: &str| places.iter().any(|place| place.layer == name && is_sized(place));
     let layers =
         network.layers.iter().filter(|layer| matches!(layer.operation, Operation::Conv2d(_) | Operation::Dense(_)));
     layers.filter(|layer| !sized(&layer.name)).map(|layer| layer.name.clone()).collect()
@@ -57,53 +108,27 @@ fn level(case: &KnownSeries, batch: i64) -> Option<f64> {
     Some(point.fit * seconds_per_unit)
 }
 
-/// Each layer's share of the step time: measured, or its share of the arithmetic.
-fn shares(case: &KnownSeries, rows: &[&LayerRow]) -> BTreeMap<(String, String), BTreeMap<i64, f64>> {
-    let mut flops: BTreeMap<i64, f64> = BTreeMap::new();
-    rows.iter().for_each(|row| *flops.entry(row.batch_size).or_default() += row.flops);
-    let mut shares: BTreeMap<(String, String), BTreeMap<i64, f64>> = BTreeMap::new();
-    for row in rows {
-        let share = match row.device_time_s {
-            Some(time) => level(case, row.batch_size).map(|level| time / level),
-            None => flops.get(&row.batch_size).map(|all| row.flops / all),
-        };
-        let place = shares.entry((row.layer.clone(), row.direction.clone())).or_default();
-        place.extend(share.filter(|share| share.is_finite()).map(|share| (row.batch_size, share.min(1.0))));
-    }
-    shares
-}
-
-/// The work of one layer in one direction by each mechanism. The rows ascend by batch size.
-fn works(case: &KnownSeries, rows: &[&LayerRow]) -> Vec<LayerAmounts> {
-    let Some(first) = rows.first() else { return Vec::new() };
-    let work = |mechanism, amounts| LayerAmounts {
-        mechanism,
-        layer: first.layer.clone(),
-        direction: first.direction.clone(),
-        amounts,
-    };
-    let mut works = Vec::new();
-    let layer = case.setup.and_then(|setup| setup.network.layers.iter().position(|known| known.name == first.layer));
+/// The work of the layer `name` in one direction by each mechanism. The rows ascend by batch size.
+fn works(case: &KnownSeries, name: &str, rows: &[&LayerRow]) -> Vec<(Mechanism, Amounts)> {
+    let layer = case.setup.and_then(|setup| setup.network.layers.iter().position(|known| known.name == name));
     let chosen = case.setup.zip(layer).and_then(|(setup, layer)| chosen(&setup, layer, rows));
-    match chosen {
-        Some(chosen) => works.push(work(Mechanism::OwnKernel, chosen)),
-        None => works.extend(executed(rows).map(|names| work(Mechanism::OtherAlgorithm, names))),
-    }
+    let executed = || executed(rows).map(|names| (Mechanism::OtherAlgorithm, names));
+    let mut works = Vec::from_iter(chosen.map(|chosen| (Mechanism::OwnKernel, chosen)).or_else(executed));
     let rounds: BTreeMap<i64, f64> = rows.iter().filter_map(|row| Some((row.batch_size, row.waves?.ceil()))).collect();
     if !rounds.is_empty() {
-        works.push(work(Mechanism::Rounds, Amounts::Sized(rounds)));
+        works.push((Mechanism::Rounds, Amounts::Sized(rounds)));
     }
     let Some(setup) = case.setup else { return works };
-    let unfit = memory::no_longer_fits(&setup, rows);
-    works.extend(unfit.map(|steps| work(Mechanism::WorkspaceLimit, steps)));
-    let overflows = memory::overflows(&setup, rows, &|batch| level(case, batch));
-    works.extend(overflows.map(|steps| work(Mechanism::CacheOverflow, steps)));
-    let threads = layer.and_then(|layer| threads::uneven(&setup, layer, rows));
-    works.extend(threads.map(|amounts| work(Mechanism::CpuThreads, amounts)));
-    let Some(sizes) = layer.and_then(|index| LayerSizes::of(setup.network, index)) else { return works };
-    let readings = memory::readings(&setup, &sizes, rows, &|batch| level(case, batch));
-    works.extend(readings.map(|steps| work(Mechanism::CpuReadings, steps)));
-    works.extend(sized(&setup, &sizes, rows).into_iter().map(|(mechanism, amounts)| work(mechanism, amounts)));
+    let level = |batch| level(case, batch);
+    let sizes = layer.and_then(|index| LayerSizes::of(setup.network, index));
+    let found = [
+        (Mechanism::WorkspaceLimit, memory::no_longer_fits(&setup, rows)),
+        (Mechanism::CacheOverflow, memory::overflows(&setup, rows, &level)),
+        (Mechanism::CpuThreads, layer.and_then(|layer| threads::uneven(&setup, layer, rows))),
+        (Mechanism::CpuReadings, sizes.and_then(|sizes| memory::readings(&setup, &sizes, rows, &level))),
+    ];
+    works.extend(found.into_iter().filter_map(|(mechanism, amounts)| Some((mechanism, amounts?))));
+    works.extend(sizes.map(|sizes| sized(&setup, &sizes, rows)).unwrap_or_default());
     works
 }
 
@@ -116,16 +141,16 @@ fn executed(rows: &[&LayerRow]) -> Option<Amounts> {
 
 /// The kernel that this program itself chooses for a layer; `None` where the choice is not ours. For a convolution it
 /// is the recorded one, since the version that measured may have chosen another.
-fn chosen(setup: &Setup, layer: usize, rows: &[&LayerRow]) -> Option<Amounts> {
-    let at = |row: &&LayerRow| {
+fn chosen<'a>(setup: &Setup, layer: usize, rows: &[&'a LayerRow]) -> Option<Amounts> {
+    let named = |row: &&'a LayerRow| {
         let kernel = own::kernel(setup.engine, setup.network, layer, batch(row), setup.settings)?;
         let recorded = row.algorithm.as_deref().filter(|_| row.operation == "conv2d");
-        Some((row.batch_size, recorded.unwrap_or(kernel).to_owned()))
+        Some((*row, recorded.unwrap_or(kernel)))
     };
-    let names: Vec<(&LayerRow, String)> = rows.iter().filter_map(|row| Some((*row, at(row)?.1))).collect();
+    let names: Vec<(&LayerRow, &str)> = rows.iter().filter_map(named).collect();
     let changes = names.windows(2).filter(|pair| pair[0].1 != pair[1].1);
-    let step = |pair: &[(&LayerRow, String)]| {
-        let ((before, of_before), (behind, of_behind)) = (&pair[0], &pair[1]);
+    let step = |pair: &[(&LayerRow, &str)]| {
+        let ((before, of_before), (behind, of_behind)) = (pair[0], pair[1]);
         let times = before.device_time_s.zip(behind.device_time_s);
         let times = times.map(|(a, b)| format!("; {:.4} ms, then {:.4} ms", a * 1e3, b * 1e3)).unwrap_or_default();
         let why = own::why(of_behind).map(|why| format!("; {why}")).unwrap_or_default();
@@ -192,24 +217,18 @@ impl Predictions {
     /// The places in which `mechanism` predicts a step between two batch sizes, the largest first, and their sum.
     pub fn step(&self, mechanism: Mechanism, after: f64, next: f64) -> (Vec<AffectedLayer>, Option<f64>) {
         let (after, next) = (after as i64, next as i64);
-        let of_work = |work: &LayerAmounts| {
-            let share = *self.shares.get(&(work.layer.clone(), work.direction.clone()))?.get(&after)?;
-            let step = work.amounts.step(after, next)?;
+        let of_place = |place: &LayerWorks| {
+            let share = *place.shares.get(&after)?;
+            let (_, amounts) = place.works.iter().find(|(of, _)| *of == mechanism)?;
+            let step = amounts.step(after, next)?;
             let predicted = step.excess.map(|excess| share * excess).or(step.at_most);
-            let (layer, direction) = (work.layer.clone(), work.direction.clone());
+            let (layer, direction) = (place.layer.clone(), place.direction.clone());
             Some(AffectedLayer { layer, direction, share, predicted, detail: step.detail })
         };
-        let mut places: Vec<AffectedLayer> =
-            self.works.iter().filter(|w| w.mechanism == mechanism).filter_map(of_work).collect();
+        let mut places: Vec<AffectedLayer> = self.places.iter().filter_map(of_place).collect();
         places.sort_by(|a, b| b.predicted.unwrap_or(b.share).total_cmp(&a.predicted.unwrap_or(a.share)));
         let sizes: Vec<f64> = places.iter().filter_map(|place| place.predicted).collect();
         let sum = (!sizes.is_empty()).then(|| sizes.iter().sum());
         (places, sum)
-    }
-
-    /// Like [`Predictions::step`]; `None` where it predicts no step or too small a one.
-    pub fn candidate(&self, mechanism: Mechanism, after: f64, next: f64) -> Option<(Vec<AffectedLayer>, Option<f64>)> {
-        let (places, sum) = self.step(mechanism, after, next);
-        (!places.is_empty() && sum.is_none_or(|sum| sum >= LEAST)).then_some((places, sum))
     }
 }

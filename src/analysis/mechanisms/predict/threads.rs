@@ -2,8 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::amounts::Amounts;
-use super::{Setup, batch};
+use super::{Amounts, Setup, batch};
 use crate::analysis::mechanisms::formulas::own;
 use crate::engine::cpu::examples_of_the_busiest;
 use crate::network::Direction;

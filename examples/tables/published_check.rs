@@ -1,14 +1,21 @@
 //! Checks whether published launch grids equal those of the formulas, and whether the published times step where a cache overflows.
 
-use super::model::{Assumptions, KernelModel};
-use super::{Launch, Published};
-use crate::analysis::mechanisms::formulas::{Family, Kernel, WINOGRAD_BATCH};
-use crate::stats::quantile::median;
+use batchstep::analysis::mechanisms::formulas::{Family, Kernel, WINOGRAD_BATCH};
+use batchstep::predict::published_kernels::model::{Assumptions, KernelModel};
+use batchstep::predict::published_kernels::{GpuFigures, Launch, Published};
+use batchstep::stats::quantile::median;
+
+pub const FAMILIES: [(Family, &str); 4] = [
+    (Family::NonFusedWinograd, "non-fused Winograd"),
+    (Family::FusedWinograd, "fused Winograd"),
+    (Family::ImplicitProduct, "implicit product"),
+    (Family::Dense, "dense"),
+];
 
 /// How many launches of a kernel family on one GPU have exactly the grid of its formula.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ExactGrids {
-    pub family: Family,
+    pub family: &'static str,
     pub gpu: String,
     pub launches: usize,
     pub exact: usize,
@@ -20,10 +27,10 @@ pub struct ExactGrids {
 /// By family, then by GPU. The split of a dense layer's sum, along z, is not in its formula and is not compared.
 pub fn shares(published: &Published) -> Vec<ExactGrids> {
     let mut shares = Vec::new();
-    for family in Family::ALL {
+    for (family, name) in FAMILIES {
         for (place, gpu) in published.gpus.iter().enumerate() {
             let mut share = ExactGrids {
-                family,
+                family: name,
                 gpu: gpu.name.clone(),
                 launches: 0,
                 exact: 0,
@@ -71,7 +78,7 @@ pub struct AtTheCache {
 
 /// By GPU; without those that have too few launches there.
 pub fn at_the_cache(published: &Published) -> Vec<AtTheCache> {
-    let of = |(place, gpu): (usize, &super::GpuFigures)| {
+    let of = |(place, gpu): (usize, &GpuFigures)| {
         let launches = || published.launches.iter().filter(move |launch| launch.gpu == place);
         let model = KernelModel::fit(published, launches(), Assumptions::BOTH);
         let relative =
