@@ -30,7 +30,6 @@ mod stored;
 mod table;
 #[cfg(test)]
 mod tests;
-mod thrift;
 mod upgrade;
 
 pub use axis_values::AxisValues;
