@@ -86,14 +86,11 @@ pub(super) fn write_table<R: Record>(
 
 /// The metadata of a table of a run.
 pub(super) fn metadata_of_run(spec: &str, environment: &str, complete: bool) -> Metadata {
+    let (spec, environment) = (spec.to_owned(), environment.to_owned());
     let (version, complete) = (SCHEMA_VERSION.to_string(), complete.to_string());
-    let pairs = [
-        (keys::VERSION, &version[..]),
-        (keys::SPEC, spec),
-        (keys::ENVIRONMENT, environment),
-        (keys::COMPLETE, &complete),
-    ];
-    pairs.map(|(key, value)| (key.to_string(), value.to_string())).into()
+    let values = [version, spec, environment, complete];
+    let keys = [keys::VERSION, keys::SPEC, keys::ENVIRONMENT, keys::COMPLETE];
+    keys.map(str::to_owned).into_iter().zip(values).collect()
 }
 
 /// Reads the written file back: the caller may then remove the source of the rows, and must know that they are stored.
@@ -192,7 +189,7 @@ impl Bytes {
 /// A table whose footer and pages claim no more than there can be.
 #[derive(Debug)]
 pub(super) struct Checked {
-    path: PathBuf,
+    pub path: PathBuf,
     bytes: Bytes,
     pub schema: Arc<ArrowSchema>,
     pub footer: Arc<FileMetadata>,
@@ -232,7 +229,7 @@ impl Checked {
                 let part = frame.slice(offset as i64, BATCH);
                 // polars panics over a column of a type that it was built without.
                 let goes_on = panic_guard::guarded(|| each(part));
-                if !goes_on.unwrap_or_else(|panic_guard::Panicked| Err(unusable(&self.path, "a column")))? {
+                if !goes_on.unwrap_or_else(|| Err(unusable(&self.path, "a column")))? {
                     return Ok(());
                 }
             }
@@ -390,10 +387,8 @@ pub(super) fn is_read(of: &ArrowDataType) -> bool {
 
 /// Runs `work` and turns polars' panics into errors as well: it panics on some damaged files.
 pub(super) fn unless_it_panics<T>(doing: &str, path: &Path, work: impl FnOnce() -> PolarsResult<T>) -> Result<T> {
-    match panic_guard::guarded(work) {
-        Ok(result) => result.map_err(|e| wrap(doing, path, &e)),
-        Err(panic_guard::Panicked) => Err(damaged(path, format!("cannot {doing}"))),
-    }
+    let done = panic_guard::guarded(work).ok_or_else(|| damaged(path, format!("cannot {doing}")))?;
+    done.map_err(|e| wrap(doing, path, &e))
 }
 
 /// See [`pieces`]; 2^18 is the size of the row groups that polars writes.

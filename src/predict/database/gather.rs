@@ -15,8 +15,8 @@ use crate::settings::Precision;
 use crate::spec::plan::{Cell, Plan};
 use crate::spec::{Experiment, StudyKind, parse_as, text_of};
 use crate::store::{
-    AxisValues, CollectedCell, CollectedLayer, CollectedRun, LayerRow, MeasuredPeaks, RunDirectory, dataset, digest,
-    files,
+    AxisValues, CellRow, CollectedCell, CollectedLayer, CollectedRun, LayerRow, MeasuredPeaks, dataset, digest, files,
+    sealed,
 };
 
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -91,7 +91,7 @@ impl<'a> Candidate<'a> {
         let path = self.path;
         let mut experiment = experiment(path)?;
         let mut plan = Plan::new(&experiment)?;
-        let rows = RunDirectory::cells_of(path)?;
+        let rows: Vec<CellRow> = sealed(&path.join(files::CELLS))?;
         if rows.len() < plan.cells.len() {
             leave_out(&mut experiment, path)?;
             plan = Plan::new(&experiment)?;
@@ -284,7 +284,8 @@ fn axes(planned: &Cell, engine: &str) -> AxisValues {
 
 /// The layers of a run; none if it has none, like a run of the synthetic engine.
 fn layers(path: &Path) -> Result<Vec<LayerRow>> {
-    if look::is_file(&path.join(files::LAYERS))? { RunDirectory::layers_of(path) } else { Ok(Vec::new()) }
+    let table = path.join(files::LAYERS);
+    if look::is_file(&table)? { sealed(&table) } else { Ok(Vec::new()) }
 }
 
 /// The sides are 1 for layers of the synthetic engine, which are in no network.
