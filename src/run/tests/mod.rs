@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
 use super::environment::RunEnvironment;
-use super::simulation::in_memory::Listener;
+use super::simulation::Listener;
 use super::{History, Outcome, RowContext, check, run};
 use crate::device::Device;
 use crate::engine::cudnn::engine::CudnnEngine;

@@ -8,7 +8,7 @@ use crate::engine::open::Engines;
 use crate::engine::refusing::Refusing;
 use crate::engine::{DeviceName, Engine, Settings, Step, Workload};
 use crate::error::{Error, Kind, Result};
-use crate::run::simulation::in_memory::Listener;
+use crate::run::simulation::Listener;
 use crate::run::{History, RowContext, Sweep, run};
 use crate::settings::EngineName;
 use crate::spec::Experiment;
