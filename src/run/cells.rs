@@ -197,21 +197,8 @@ mod tests {
 
     #[test]
     fn the_shortest_time_of_each_layer_is_kept() {
-        let visit = |times: [Option<f64>; 3]| {
-            let layer = |device_s| LayerExecution {
-                layer: "fc".into(),
-                operation: "dense".into(),
-                direction: "forward",
-                algorithm: None,
-                workspace_bytes: None,
-                math_mode: None,
-                flops: 0.0,
-                bytes: 0.0,
-                device_s,
-                kernel: None,
-            };
-            times.map(layer).to_vec()
-        };
+        let visit =
+            |times: [Option<f64>; 3]| times.map(|device_s| LayerExecution { device_s, ..LayerExecution::default() });
         let mut state = CellState::default();
         state.keep_shortest(&visit([Some(2.0), None, Some(5.0)]));
         state.keep_shortest(&visit([Some(3.0), Some(1.0), Some(4.0)]));

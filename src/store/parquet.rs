@@ -289,10 +289,8 @@ impl Checked {
 /// column.
 fn check_pages(path: &Path, bytes: &Bytes, footer: &FileMetadata) -> Result<Vec<Vec<(String, u64)>>> {
     let mut file = bytes.reader(path)?;
-    let mut unpacked = Vec::new();
-    for group in &footer.row_groups {
-        let mut chunks = Vec::new();
-        for column in group.parquet_columns() {
+    let groups = footer.row_groups.iter().map(|group| {
+        let columns = group.parquet_columns().iter().map(|column| {
             let range = unless_it_panics("read the table", path, || Ok(column.byte_range()))?;
             let (values, rows) = (column.num_values(), group.num_rows() as i64);
             // A value in each row, unless a row may hold a list.
@@ -302,12 +300,11 @@ fn check_pages(path: &Path, bytes: &Bytes, footer: &FileMetadata) -> Result<Vec<
             let length = range.end.saturating_sub(range.start);
             let chunk = pages::Chunk { start: range.start, length, values: values.unsigned_abs() };
             let bytes = pages::check(&mut file, chunk).map_err(|flaw| flawed(path, flaw))?;
-            let name = column.descriptor().path_in_schema.first().map(ToString::to_string).unwrap_or_default();
-            chunks.push((name, bytes));
-        }
-        unpacked.push(chunks);
-    }
-    Ok(unpacked)
+            Ok((column.descriptor().path_in_schema.first().map(ToString::to_string).unwrap_or_default(), bytes))
+        });
+        columns.collect()
+    });
+    groups.collect()
 }
 
 /// Spans of rows that are decoded at once: whole row groups, together about `most` rows, or pieces of a larger one.
