@@ -16,7 +16,7 @@ pub const SAME_EPOCHS: usize = 20;
 pub const SAME: f64 = 1e-4;
 
 /// A study as stored.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Results {
     pub device: String,
     /// In the order of the plan.
@@ -30,7 +30,7 @@ pub struct Results {
 }
 
 /// One fit.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct FitCurve {
     /// What differs between fits beside the number of points: `cpu`, `torch, threads 1`.
     pub name: String,

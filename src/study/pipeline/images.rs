@@ -1,7 +1,6 @@
 //! The images of a study: drawn from a seed, encoded, written into a folder that is removed with its owner.
 
 use std::fs::File;
-use std::io::Write;
 use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 
@@ -83,8 +82,7 @@ fn write_sets(root: &Path, size: usize, spec: &Images, seed: u64) -> Result<Vec<
                 contents.truncate(contents.len() / 2);
             }
             let path = folder(format).join(format!("{index:06}.{format}"));
-            let written = File::create(&path).and_then(|mut file| file.write_all(&contents));
-            written.map_err(|e| no_room(&path, &e))?;
+            std::fs::write(&path, &contents).map_err(|e| no_room(&path, &e))?;
             Ok(path)
         };
         spec.formats.iter().map(one).collect()

@@ -160,11 +160,10 @@ impl Loaded {
                 break;
             }
         }
-        match last {
-            Some(error) if loaded.contents.is_empty() => Err(error),
-            None if loaded.contents.is_empty() => Err(Error::data("no image can be opened")),
-            _ => Ok(loaded),
+        if loaded.contents.is_empty() {
+            return Err(last.unwrap_or_else(|| Error::data("no image can be opened")));
         }
+        Ok(loaded)
     }
 
     fn content(&self, index: usize) -> &Content {
