@@ -6,7 +6,7 @@ use std::path::Path;
 use crate::error::Result;
 use crate::os::look;
 use crate::settings::{AXES, EngineName, Role, Value};
-use crate::store::{RunDirectory, StepRow, files};
+use crate::store::{StepRow, files, sealed};
 
 /// How far the first losses of two engines are apart.
 #[derive(Clone, Debug, PartialEq)]
@@ -32,7 +32,7 @@ pub fn of_run(path: &Path) -> Result<Vec<Agreement>> {
     if !look::is_file(&path.join(files::STEPS))? {
         return Ok(Vec::new());
     }
-    Ok(agreements(&RunDirectory::steps_of(path)?))
+    Ok(agreements(&sealed(&path.join(files::STEPS))?))
 }
 
 fn agreements(rows: &[StepRow]) -> Vec<Agreement> {

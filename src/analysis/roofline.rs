@@ -12,7 +12,7 @@ use std::path::Path;
 use super::environment::Environment;
 use crate::error::Result;
 use crate::os::look;
-use crate::store::{CellRow, LayerRow, MeasuredPeaks, RunDirectory, files};
+use crate::store::{CellRow, LayerRow, MeasuredPeaks, files, sealed};
 
 /// The cell of a network that comes nearest to the first peak.
 #[derive(Clone, Debug, PartialEq)]
@@ -49,7 +49,7 @@ pub fn of_run(path: &Path) -> Result<Vec<Nearest>> {
         return Ok(Vec::new());
     }
     let Some(environment) = Environment::of_run(path)? else { return Ok(Vec::new()) };
-    Ok(nearest(&RunDirectory::layers_of(path)?, &RunDirectory::cells_of(path)?, &environment.peaks))
+    Ok(nearest(&sealed(&path.join(files::LAYERS))?, &sealed(&path.join(files::CELLS))?, &environment.peaks))
 }
 
 /// For each engine, network and precision of a run, the cell that comes nearest to the peak of a matrix product. Cells

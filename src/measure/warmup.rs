@@ -5,6 +5,7 @@
 //! time), the other a steady fall over all of them (clocks and caches coming up).
 
 use crate::stats::quantile::median;
+use crate::stats::robust::mad;
 
 /// The visit gives up waiting for steadiness after this many times `k` steps, plus [`EXTRA_STEPS`]; its last `k` steps
 /// then count, and the visit is reported as unsteady.
@@ -48,7 +49,7 @@ fn is_steady(window: &[f64]) -> bool {
         return true;
     }
     let center = median(&mut rest.to_vec());
-    let deviation = 1.4826 * median(&mut rest.iter().map(|t| (t - center).abs()).collect::<Vec<_>>());
+    let deviation = 1.4826 * mad(rest, center);
     let stands_out = first - center > (FIRST_STEP_SHARE * center).max(FIRST_STEP_DEVIATIONS * deviation);
     !stands_out && !falls(window)
 }

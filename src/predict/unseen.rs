@@ -176,7 +176,7 @@ fn of_network(network: usize, cells: &[CollectedCell], layers: &[CollectedLayer]
             let sides = Sides { terms: row.terms, channels: row.channels, places: row.places };
             LayerWork { kind, wider, multiplies: multiplies(&row.operation), work, sides, seconds: row.device_time_s }
         });
-        let optimizer = AXES.iter().position(|axis| axis.key == "optimizer").and_then(|place| cells[0].axes.get(place));
+        let optimizer = cells[0].axes.of_key("optimizer");
         let optimizer = optimizer.and_then(|value| Optimizer::from_name(&value.to_string())).unwrap_or(Optimizer::Sgd);
         steps.push(StepWork {
             network,

@@ -7,6 +7,8 @@ use crate::measure::interference::Undisturbed;
 use crate::spec::plan::Cell;
 use crate::spec::{Decide, Measure};
 use crate::stats::quantile::median;
+use crate::stats::repetitions::Repetitions;
+use crate::stats::robust::mad;
 use crate::store::{CellRow, CountedTimes, Status, StepRow, StopReason};
 
 /// The Iglewicz-Hoaglin limit for the modified z-score (1993, How to detect and handle outliers).
@@ -79,10 +81,8 @@ impl CellState {
 
     /// The standard deviation of ln of the steps of the visit in a block; `None` below two steps.
     pub(super) fn scatter(&self, block: i64) -> Option<f64> {
-        let times = &self.steps_in(block).filter(|steps| steps.times.len() > 1)?.times;
-        let count = times.len() as f64;
-        let mean = times.iter().map(|time| time.ln()).sum::<f64>() / count;
-        Some((times.iter().map(|time| (time.ln() - mean).powi(2)).sum::<f64>() / (count - 1.0)).sqrt())
+        let logs: Vec<f64> = self.steps_in(block)?.times.iter().map(|time| time.ln()).collect();
+        Repetitions::of(&logs)?.sd
     }
 
     /// The centre of the step times and the largest departure from it that is not an outlier; `None` if there are too
@@ -93,7 +93,7 @@ impl CellState {
             return None;
         }
         let center = median(&mut times);
-        let deviation = median(&mut times.iter().map(|t| (t - center).abs()).collect::<Vec<_>>());
+        let deviation = mad(&times, center);
         (deviation > 0.0).then_some((center, OUTLIER_Z * deviation / 0.6745))
     }
 
@@ -197,21 +197,8 @@ mod tests {
 
     #[test]
     fn the_shortest_time_of_each_layer_is_kept() {
-        let visit = |times: [Option<f64>; 3]| {
-            let layer = |device_s| LayerExecution {
-                layer: "fc".into(),
-                operation: "dense".into(),
-                direction: "forward",
-                algorithm: None,
-                workspace_bytes: None,
-                math_mode: None,
-                flops: 0.0,
-                bytes: 0.0,
-                device_s,
-                kernel: None,
-            };
-            times.map(layer).to_vec()
-        };
+        let visit =
+            |times: [Option<f64>; 3]| times.map(|device_s| LayerExecution { device_s, ..LayerExecution::default() });
         let mut state = CellState::default();
         state.keep_shortest(&visit([Some(2.0), None, Some(5.0)]));
         state.keep_shortest(&visit([Some(3.0), Some(1.0), Some(4.0)]));

@@ -4,15 +4,15 @@ use crate::engine::fixed::FixedAlgorithms;
 use crate::error::{Error, Result};
 use crate::network::Direction;
 use crate::spec::FixedFrom;
-use crate::store::{LayerRow, RunDirectory};
+use crate::store::{LayerRow, files, sealed};
 
 /// The algorithms that the run named in `fixed_from` used, at one of its batch sizes.
 ///
 /// # Errors
 /// [`crate::error::Kind::Data`] where that run has no convolution of the engine `cudnn` at that batch size; as
-/// [`RunDirectory::layers_of`] where its layers cannot be read.
+/// [`sealed`] where its layers cannot be read.
 pub fn fixed_algorithms(from: &FixedFrom) -> Result<FixedAlgorithms> {
-    let fixed = from_layers(&RunDirectory::layers_of(&from.run)?, from.batch_size.map(|size| size as i64));
+    let fixed = from_layers(&sealed(&from.run.join(files::LAYERS))?, from.batch_size.map(|size| size as i64));
     if fixed.is_empty() {
         let what = match from.batch_size {
             Some(size) => format!("no convolution of the engine `cudnn` at batch size {size}"),
@@ -31,16 +31,13 @@ fn from_layers(rows: &[LayerRow], batch_size: Option<i64>) -> FixedAlgorithms {
     for row in rows.filter(|row| Some(row.batch_size) == batch_size) {
         let direction = Direction::ALL.into_iter().find(|direction| direction.name() == row.direction);
         // The library's kernel comes first; kernels of our own may follow it, and they offer no choice.
-        let library = row.algorithm.as_deref().and_then(|names| names.split(" + ").find(|name| is_of_a_library(name)));
+        let is_of_a_library = |name: &&str| name.starts_with("graph:") || name.starts_with("legacy:");
+        let library = row.algorithm.as_deref().and_then(|names| names.split(" + ").find(is_of_a_library));
         if let (Some(direction), Some(name)) = (direction, library) {
             fixed.insert(&row.model, &row.layer, direction, name);
         }
     }
     fixed
-}
-
-fn is_of_a_library(algorithm: &str) -> bool {
-    algorithm.starts_with("graph:") || algorithm.starts_with("legacy:")
 }
 
 #[cfg(test)]

@@ -36,6 +36,7 @@ pub use cells::Progress;
 pub use fixed::fixed_algorithms;
 pub use history::{History, Tally};
 pub use rows::RowContext;
+pub(crate) use rows::row_of_cell;
 pub use schedule::Knowledge;
 
 use crate::device::Device;

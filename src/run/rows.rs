@@ -11,7 +11,7 @@ use crate::error::{Error, Result};
 use crate::settings::EngineName;
 use crate::settings::own::OwnSteps;
 use crate::spec::plan::{Cell, Plan};
-use crate::store::{AxisValues, CounterValues, LayerRow, Status, StepRow};
+use crate::store::{CounterValues, LayerRow, Status, StepRow};
 
 /// What is the same for many rows.
 #[derive(Clone, Debug)]
@@ -30,6 +30,27 @@ pub struct RowContext {
     /// What is swept, where it is not the batch size.
     x: Option<String>,
 }
+
+/// A row with what rows of every kind say of a cell.
+macro_rules! row_of_cell {
+    ($row:ident, $facts:expr, $cell:expr) => {{
+        let (facts, cell): (&$crate::run::RowContext, &$crate::spec::plan::Cell) = ($facts, $cell);
+        let device = facts.device_of(cell);
+        $row {
+            run_id: facts.run_id.clone(),
+            engine: facts.engine_of(cell).to_string(),
+            device: device.map(|device| device.id.clone()).unwrap_or_default(),
+            device_name: device.map(|device| device.name.clone()).unwrap_or_default(),
+            model: cell.model.clone(),
+            axes: $crate::store::AxisValues::new(facts.engine_of(cell), facts.settings_of(cell)),
+            batch_size: cell.batch_size as i64,
+            cell: cell.index as i64,
+            qualified: facts.qualified(cell),
+            ..$row::default()
+        }
+    }};
+}
+pub(crate) use row_of_cell;
 
 impl RowContext {
     /// Reads back from the engines what will be in force.
@@ -186,30 +207,18 @@ impl RowContext {
         error: &Error,
         covariates: &Covariates,
     ) -> StepRow {
-        let status = if error.is_out_of_memory() { Status::OutOfMemory } else { Status::Failed };
-        StepRow { status, order: place.first_order, ..self.row(cell, place, covariates) }
+        StepRow { status: Status::of(error), order: place.first_order, ..self.row(cell, place, covariates) }
     }
 
     fn row(&self, cell: &Cell, place: VisitPosition, covariates: &Covariates) -> StepRow {
-        let settings = self.settings_of(cell);
-        let device = self.engines.get(&cell.engine).map(|(_, device)| device);
         let mut row = StepRow {
-            run_id: self.run_id.clone(),
-            engine: self.engine_of(cell).to_string(),
-            device: device.map(|device| device.id.clone()).unwrap_or_default(),
-            device_name: device.map(|device| device.name.clone()).unwrap_or_default(),
-            model: cell.model.clone(),
-            axes: AxisValues::new(self.engine_of(cell), settings),
-            batch_size: cell.batch_size as i64,
             block: place.block as i64,
             visit: place.visit,
-            cell: cell.index as i64,
             executed_batch_size: cell.workload.batch_size as i64,
-            qualified: self.qualified(cell),
             node: self.node.clone(),
             x_name: self.x.clone(),
-            multiprocessors: device.and_then(|device| device.multiprocessors).map(i64::from),
-            ..StepRow::default()
+            multiprocessors: self.device_of(cell).and_then(|device| device.multiprocessors).map(i64::from),
+            ..row_of_cell!(StepRow, self, cell)
         };
         set_covariates(&mut row, covariates);
         row

@@ -35,8 +35,8 @@ pub(super) struct Schedule<'a> {
     sequences: Vec<Sequence>,
     /// For each sequence its visits when all its boundaries were decided first.
     decided_after: Vec<Option<usize>>,
-    /// For each cell its place among the sequences.
-    places: Vec<SequencePosition>,
+    /// For each cell its sequence, and its position there along the batch axis.
+    places: Vec<(usize, usize)>,
     /// Whether the next block visits a cell.
     chosen: Vec<bool>,
     /// Visits at the last look.
@@ -50,14 +50,6 @@ pub(super) struct Schedule<'a> {
 pub(super) struct VisitLength {
     pub steps: usize,
     pub warmup: usize,
-}
-
-/// A cell of a sequence.
-#[derive(Clone, Copy, Debug)]
-struct SequencePosition {
-    sequence: usize,
-    /// Its position along the batch axis.
-    index: usize,
 }
 
 /// What is known at the end of a block.
@@ -82,7 +74,7 @@ impl<'a> Schedule<'a> {
         if measure.decide == Decide::Jumps && all.iter().all(|series| series.len() >= FEWEST) {
             for series in all {
                 let cell = |cell: &Cell| SequenceCell { cell: cell.index, x: cell.batch_size as f64 };
-                places.extend((0..series.len()).map(|index| SequencePosition { sequence: sequences.len(), index }));
+                places.extend((0..series.len()).map(|index| (sequences.len(), index)));
                 let cells = series.iter().map(cell).collect();
                 sequences.push(Sequence::new(cells, measure.smallest_jump, FALSE_POSITIVE_RATE));
             }
@@ -146,7 +138,7 @@ impl<'a> Schedule<'a> {
         let mut random = Rng::new(mix(self.plan.seed) ^ block as u64);
         let mut of_sequence = vec![Vec::new(); self.sequences.len()];
         for visit in visits {
-            let SequencePosition { sequence, index } = self.places[visit.cell];
+            let (sequence, index) = self.places[visit.cell];
             of_sequence[sequence].push(VisitTimes { cell: index, ..visit });
         }
         self.chosen.fill(false);

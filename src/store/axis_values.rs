@@ -22,6 +22,11 @@ impl AxisValues {
     pub fn get(&self, place: usize) -> Option<Value> {
         self.0.get(place).copied().flatten()
     }
+
+    /// The value of the axis with that key in a spec.
+    pub fn of_key(&self, key: &str) -> Option<Value> {
+        AXES.iter().position(|axis| axis.key == key).and_then(|place| self.0[place])
+    }
 }
 
 impl Field for AxisValues {
@@ -33,8 +38,9 @@ impl Field for AxisValues {
         let column = |(place, axis): (usize, &Axis)| {
             let values = rows.iter().map(|row| row.0[place]);
             match axis.domain {
-                Domain::Names(_) => Column::new(axis.column.into(), values.map(as_name).collect::<Vec<_>>()),
-                Domain::Text => Column::new(axis.column.into(), values.map(as_text).collect::<Vec<_>>()),
+                Domain::Names(_) | Domain::Text => {
+                    Column::new(axis.column.into(), values.map(as_text).collect::<Vec<_>>())
+                }
                 Domain::Count { .. } | Domain::Bytes => {
                     Column::new(axis.column.into(), values.map(as_integer).collect::<Vec<_>>())
                 }
@@ -54,7 +60,10 @@ impl Field for AxisValues {
 
 fn values(frame: &DataFrame, axis: &Axis) -> Result<Vec<Option<Value>>> {
     let texts = || Option::<String>::values(frame, axis.column);
-    let integers = || Option::<i64>::values(frame, axis.column);
+    let integers = |of: &dyn Fn(i64) -> Option<Value>| {
+        let numbers = Option::<i64>::values(frame, axis.column)?.into_iter();
+        Ok(numbers.map(|number| number.and_then(of)).collect())
+    };
     match axis.domain {
         Domain::Names(names) => {
             let of = |text: String| {
@@ -64,23 +73,17 @@ fn values(frame: &DataFrame, axis: &Axis) -> Result<Vec<Option<Value>>> {
             texts()?.into_iter().map(|text| text.map(of).transpose()).collect()
         }
         Domain::Text => Ok(texts()?.into_iter().map(|text| text.map(|text| Value::Text(Text::new(&text)))).collect()),
-        Domain::Count { .. } => {
-            let of = |number: i64| usize::try_from(number).ok().map(Value::Count);
-            Ok(integers()?.into_iter().map(|number| number.and_then(of)).collect())
-        }
-        Domain::Bytes => {
-            let of = |number: i64| u64::try_from(number).ok().map(Value::Bytes);
-            Ok(integers()?.into_iter().map(|number| number.and_then(of)).collect())
-        }
+        Domain::Count { .. } => integers(&|number| usize::try_from(number).ok().map(Value::Count)),
+        Domain::Bytes => integers(&|number| u64::try_from(number).ok().map(Value::Bytes)),
     }
 }
 
-fn as_name(value: Option<Value>) -> Option<&'static str> {
-    if let Some(Value::Name(name)) = value { Some(name) } else { None }
-}
-
 fn as_text(value: Option<Value>) -> Option<&'static str> {
-    if let Some(Value::Text(text)) = value { Some(text.as_str()) } else { None }
+    match value {
+        Some(Value::Name(name)) => Some(name),
+        Some(Value::Text(text)) => Some(text.as_str()),
+        _ => None,
+    }
 }
 
 fn as_integer(value: Option<Value>) -> Option<i64> {

@@ -1,7 +1,8 @@
-//! The spec that a run was begun with: a run goes on with the same one only, since its rows name their cells by the numbers in its plan.
+//! How a run was begun, and how far it has come. It goes on with the same spec only, since its rows name their cells by the numbers in its plan.
 
 use std::path::Path;
 
+use super::claim::parts;
 use super::digest::digest;
 use super::names::{files, keys};
 use super::parquet;
@@ -92,4 +93,53 @@ pub(super) fn is_complete(path: &Path) -> Result<bool> {
         }
     }
     Ok(false)
+}
+
+/// How far a run has come, from its files; another process may be writing to it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Extent {
+    /// The number of the first visit that is not stored yet; what an earlier claim stored too late does not count.
+    pub visits: i64,
+    /// Whether nothing is left to resume.
+    pub complete: bool,
+    /// Whether visits are there that are not sealed.
+    pub has_parts: bool,
+}
+
+impl Extent {
+    /// The extent of the run in `path`, of any kind; empty if none has begun.
+    ///
+    /// # Errors
+    /// [`crate::error::Kind::Data`] where the sealed table is damaged; [`crate::error::Kind::Io`].
+    pub fn of(path: &Path) -> Result<Self> {
+        let mut extent = Self { complete: is_complete(path)?, ..Self::default() };
+        for shelf in Shelf::main() {
+            let last = parts(path, shelf)?.last().map_or(-1, |part| part.number);
+            let sealed = shelf.sealed_numbers(path)?.last().copied().unwrap_or(-1);
+            extent.visits = extent.visits.max(sealed.max(last) + 1);
+            extent.has_parts |= last > sealed;
+        }
+        Ok(extent)
+    }
+}
+
+/// The texts that a run directory begins with.
+#[derive(Clone, Debug)]
+pub struct Beginning {
+    pub spec: String,
+    /// `None` where the run has not come so far.
+    pub environment: Option<String>,
+}
+
+impl Beginning {
+    /// Reads how the run in `path` began.
+    ///
+    /// # Errors
+    /// [`crate::error::Kind::Data`] where there is no run; [`crate::error::Kind::Io`].
+    pub fn of(path: &Path) -> Result<Self> {
+        let none = || Error::data("this folder contains no run").at(path.display().to_string());
+        let spec = look::text(&path.join(files::SPEC))?
+            .ok_or_else(|| none().hint("give run directories, such as results/vgg16.shard-1-of-8"))?;
+        Ok(Self { spec, environment: environment_of(path)? })
+    }
 }

@@ -1,12 +1,11 @@
 //! The run directory: opened, appended to visit by visit, sealed, and continued after whatever happened.
 
-use std::cell::RefCell;
 use std::collections::BTreeSet;
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsStr;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-use super::begun::{environment_of, has_more_time, is_complete, spec_digest};
+use super::begun::{Extent, environment_of, has_more_time, is_complete, spec_digest};
 use super::claim::{self, Claim};
 use super::lock::Lock;
 use super::names::files;
@@ -14,7 +13,7 @@ use super::parquet::{self, Metadata, check_version};
 use super::record::Record;
 use super::schema::{CellRow, LayerRow, StepRow};
 use super::shelf::{Shelf, Stored};
-use super::stored::{Each, read_all};
+use super::stored::{Each, damaged_part, read_all, why};
 use crate::error::{Error, Kind, Result};
 use crate::os::atomic::{TEMPORARY, write_text};
 use crate::os::look;
@@ -69,35 +68,24 @@ pub struct Sealed {
     pub notices: Vec<String>,
 }
 
-/// What a folder is to a run that is about to be opened in it.
-enum FolderContents {
-    /// Missing, empty, or left by a run that was killed before it wrote its spec.
-    Nothing,
-    /// A run, with its spec.
-    Run(String),
+/// The spec of the run in a folder; `None` where it is missing, empty, or left by a run that was killed before it wrote its spec.
+///
+/// # Errors
+/// [`Kind::Conflict`] if it contains something other than a run, or links in places where a run writes and deletes; [`Kind::Io`].
+fn begun_in(path: &Path) -> Result<Option<String>> {
+    [files::LOCK, files::PARTS, files::DAMAGED].iter().try_for_each(|name| look::refuse_link(&path.join(name)))?;
+    if look::is_file(&path.join(files::MERGE))? {
+        return Err(conflict(path, "this folder contains the result of a merge"));
+    }
+    let spec = look::text(&path.join(files::SPEC))?;
+    if spec.is_none() && holds_something_else(path)? {
+        return Err(conflict(path, "this folder is not empty and not a run directory"));
+    }
+    Ok(spec)
 }
 
-impl FolderContents {
-    /// Looks at a folder.
-    ///
-    /// # Errors
-    /// [`Kind::Conflict`] if it contains something other than a run, or links in places where a run writes and deletes; [`Kind::Io`].
-    fn look(path: &Path) -> Result<Self> {
-        [files::LOCK, files::PARTS, files::DAMAGED].iter().try_for_each(|name| look::refuse_link(&path.join(name)))?;
-        let conflict = |what: &str| {
-            Err(Error::new(Kind::Conflict, what)
-                .at(path.display().to_string())
-                .hint("choose another folder with `--out DIR`"))
-        };
-        if look::is_file(&path.join(files::MERGE))? {
-            return conflict("this folder contains the result of a merge");
-        }
-        match look::text(&path.join(files::SPEC))? {
-            Some(spec) => Ok(Self::Run(spec)),
-            None if holds_something_else(path)? => conflict("this folder is not empty and not a run directory"),
-            None => Ok(Self::Nothing),
-        }
-    }
+fn conflict(path: &Path, what: &str) -> Error {
+    Error::new(Kind::Conflict, what).at(path.display().to_string()).hint("choose another folder with `--out DIR`")
 }
 
 impl RunDirectory {
@@ -108,25 +96,21 @@ impl RunDirectory {
     /// [`Kind::Io`] where it can't be made, read or written.
     pub fn open(path: &Path, spec: &str, begin: Begin) -> Result<Opened> {
         let mut notices = Vec::new();
-        match FolderContents::look(path)? {
-            FolderContents::Run(_) if begin == Begin::Anew => {
+        match begun_in(path)? {
+            Some(_) if begin == Begin::Anew => {
                 notices.push(format!("the earlier run is kept as {}", keep_earlier(path)?.display()));
             }
             // Refused here, before the claim would stop a process that runs.
-            FolderContents::Run(begun) => drop(has_more_time(path, &begun, spec)?),
-            FolderContents::Nothing => {}
+            Some(begun) => drop(has_more_time(path, &begun, spec)?),
+            None => {}
         }
         std::fs::create_dir_all(path).map_err(|e| Error::io("make the run directory", path, &e))?;
         let directory = Self::claimed(path, begin)?;
         // Again, now that no other process can begin here: one may have done so meanwhile.
-        match FolderContents::look(path)? {
-            FolderContents::Run(_) if begin == Begin::Anew => {
-                Err(Error::new(Kind::Conflict, "another process has begun a run in this folder")
-                    .at(path.display().to_string())
-                    .hint("choose another folder with `--out DIR`"))
-            }
-            FolderContents::Run(begun) => directory.go_on(&begun, spec, notices),
-            FolderContents::Nothing => {
+        match begun_in(path)? {
+            Some(_) if begin == Begin::Anew => Err(conflict(path, "another process has begun a run in this folder")),
+            Some(begun) => directory.go_on(&begun, spec, notices),
+            None => {
                 directory.make_parts()?;
                 write_text(&path.join(files::SPEC), spec)?;
                 Ok(Opened { directory, environment: None, complete: false, notices })
@@ -152,7 +136,7 @@ impl RunDirectory {
                 (Claim::make(path)?, Some(lock))
             }
         };
-        claim.begin_at(first_free_visit(path)?)?;
+        claim.begin_at(Extent::of(path)?.visits)?;
         Ok(Self { path: path.to_path_buf(), claim, _lock: lock })
     }
 
@@ -222,30 +206,6 @@ impl RunDirectory {
             std::fs::remove_dir_all(&folder).map_err(|e| Error::io("remove the folder", &folder, &e))?;
         }
         Ok(folder)
-    }
-
-    /// The layers of a finished run, without opening it for writing.
-    ///
-    /// # Errors
-    /// [`Kind::Io`] where there is no such table, [`Kind::Data`] where it is damaged or of a newer schema.
-    pub fn layers_of(path: &Path) -> Result<Vec<LayerRow>> {
-        sealed(&path.join(files::LAYERS))
-    }
-
-    /// The cells of a finished run, without opening it for writing.
-    ///
-    /// # Errors
-    /// As [`RunDirectory::layers_of`].
-    pub fn cells_of(path: &Path) -> Result<Vec<CellRow>> {
-        sealed(&path.join(files::CELLS))
-    }
-
-    /// The steps of a finished run, without opening it for writing.
-    ///
-    /// # Errors
-    /// As [`RunDirectory::layers_of`].
-    pub fn steps_of(path: &Path) -> Result<Vec<StepRow>> {
-        sealed(&path.join(files::STEPS))
     }
 
     /// Writes one of the small text files, whole or not at all.
@@ -321,19 +281,13 @@ impl RunDirectory {
     fn set_aside<R: Stored>(&self, part: &Path, error: &Error) -> Result<String> {
         let folder = self.path.join(files::DAMAGED);
         std::fs::create_dir_all(&folder).map_err(|e| Error::io("make the folder", &folder, &e))?;
-        let name = part.file_stem().unwrap_or_default();
-        let named = |ending: &str| folder.join([name, OsStr::new(ending)].into_iter().collect::<OsString>());
-        let mut kept = named(".damaged");
-        let mut number = 1;
-        while look::is_there(&kept)? {
-            number += 1;
-            kept = named(&format!(".{number}.damaged"));
-        }
+        let name = folder.join(part.file_stem().unwrap_or_default());
+        let ending = |number| if number == 1 { ".damaged".to_owned() } else { format!(".{number}.damaged") };
+        let kept = first_free(&name, ending)?;
         std::fs::rename(part, &kept).map_err(|e| Error::io("set the damaged part aside", part, &e))?;
         // The visit is done again under its number where it was the last.
-        self.claim.begin_at(first_free_visit(&self.path)?)?;
-        let (clause, shown) = (error.clause(), part.display().to_string());
-        let why = clause.strip_prefix(&format!("{shown}: ")).unwrap_or(&clause);
+        self.claim.begin_at(Extent::of(&self.path)?.visits)?;
+        let (why, shown) = (why(part, error), part.display());
         let consequence = if R::SHELF.is_main() { "measured again" } else { "left out" };
         Ok(format!("{shown} is damaged: {why}; it is kept as {}, and its rows are {consequence}", kept.display()))
     }
@@ -344,14 +298,15 @@ impl RunDirectory {
     /// # Errors
     /// [`Kind::Io`]; the parts stay until the sealed files are on the disk.
     pub fn seal(&self, end: &dyn EndOfRun, cells: &[CellRow], complete: bool) -> Result<Sealed> {
-        self.sealing(complete, &|sealing| {
+        self.sealing::<StepRow, LayerRow>(complete, |metadata| {
             let (mut cell, mut place) = (-1, 0);
-            sealing.rows(&|_| true, &mut |row: &mut LayerRow| {
+            self.write_sealed(metadata, &|_| true, &mut |row: &mut LayerRow| {
                 (cell, place) = (row.cell, if row.cell == cell { place + 1 } else { 0 });
                 end.layer(row, place);
             })?;
-            sealing.table(files::CELLS, |put| cells.iter().cloned().try_for_each(put))?;
-            sealing.rows(&|_| true, &mut |row: &mut StepRow| end.step(row))
+            let table = self.path.join(files::CELLS);
+            parquet::write_table(&table, metadata, |put| cells.iter().cloned().try_for_each(put))?;
+            self.write_sealed(metadata, &|_| true, &mut |row: &mut StepRow| end.step(row))
         })
     }
 
@@ -360,35 +315,53 @@ impl RunDirectory {
     /// # Errors
     /// As [`RunDirectory::seal`].
     pub fn seal_visits<R: Stored, Detail: Stored>(&self, complete: bool) -> Result<Sealed> {
-        self.sealing(complete, &|sealing| {
+        self.sealing::<R, Detail>(complete, |metadata| {
             if Detail::SHELF != R::SHELF {
                 let mut there = BTreeSet::new();
-                sealing.read(&mut |rows: Vec<R>| {
+                self.read(&mut Vec::new(), &mut |rows: Vec<R>| {
                     there.extend(rows.first().map(Stored::number));
                     Ok(())
                 })?;
-                sealing.rows(&|number| there.contains(&number), &mut |_: &mut Detail| ())?;
+                self.write_sealed(metadata, &|number| there.contains(&number), &mut |_: &mut Detail| ())?;
             }
-            sealing.rows(&|_| true, &mut |_: &mut R| ())
+            self.write_sealed(metadata, &|_| true, &mut |_: &mut R| ())
         })
     }
 
-    /// Lets `tables` write, and removes the parts that were there before. A run that loses a visit to a damaged part is not complete, so
-    /// its tables are then written once more.
-    fn sealing(&self, complete: bool, tables: &dyn Fn(&Sealing) -> Result<()>) -> Result<Sealed> {
+    /// Sets damaged parts aside, lets `tables` write, and removes the parts that were there before. A run that loses a visit to a damaged part is not
+    /// complete.
+    fn sealing<R: Stored, Detail: Stored>(
+        &self,
+        complete: bool,
+        tables: impl FnOnce(&Metadata) -> Result<()>,
+    ) -> Result<Sealed> {
         self.claim.check()?;
         let listed = claim::files_of(&self.path)?;
-        let notices = RefCell::default();
-        let mut sealing = Sealing { directory: self, complete, metadata: self.metadata(complete)?, notices: &notices };
-        let mut written = tables(&sealing);
-        if complete && written.is_err() && !notices.borrow().is_empty() {
-            (sealing.complete, sealing.metadata) = (false, self.metadata(false)?);
-            written = tables(&sealing);
-        }
-        written?;
-        let complete = sealing.complete;
+        let mut notices = Vec::new();
+        self.read(&mut notices, &mut |_: Vec<R>| Ok(()))?;
+        let complete = complete && notices.is_empty();
+        self.read(&mut notices, &mut |_: Vec<Detail>| Ok(()))?;
+        tables(&self.metadata(complete)?)?;
         self.clear(&listed)?;
-        Ok(Sealed { complete, notices: notices.into_inner() })
+        Ok(Sealed { complete, notices })
+    }
+
+    /// Writes the table of one shelf: the rows of those numbers that `keep` wants, each after `end` has seen it.
+    fn write_sealed<R: Stored>(
+        &self,
+        metadata: &Metadata,
+        keep: &dyn Fn(i64) -> bool,
+        end: &mut dyn FnMut(&mut R),
+    ) -> Result<()> {
+        parquet::write_table(&self.path.join(R::SHELF.table), metadata, |put| {
+            let mut damaged = |part: &Path, error: &Error| Err(damaged_part(part, error));
+            read_all(&self.path, &mut damaged, &mut |rows: Vec<R>| {
+                rows.into_iter().filter(|row| keep(row.number())).try_for_each(|mut row| {
+                    end(&mut row);
+                    put(row)
+                })
+            })
+        })
     }
 
     /// Removes those of the `listed` files that are parts of this claim or of earlier ones, once it is seen that the sealed tables
@@ -410,7 +383,11 @@ impl RunDirectory {
                 _ => folders.extend(path.parent().map(Path::to_path_buf)),
             }
         }
-        left_tables(&self.path)?.iter().for_each(|left| drop(std::fs::remove_file(left)));
+        // What is left of tables that processes of this run wrote when they were killed. Only the owner of a run writes its tables.
+        let is_left = |name: &str| name.starts_with(TEMPORARY) && name.ends_with(".parquet");
+        let left =
+            look::entries(&self.path)?.into_iter().filter(|entry| entry.file_name().to_str().is_some_and(is_left));
+        left.for_each(|left| drop(std::fs::remove_file(left.path())));
         self.clear_scratch()?;
         self.claim.forget_earlier();
         // The inner ones first; one is not empty where a later claim has parts.
@@ -428,65 +405,6 @@ impl RunDirectory {
     }
 }
 
-/// A run whose tables are being written.
-struct Sealing<'a> {
-    directory: &'a RunDirectory,
-    complete: bool,
-    metadata: Metadata,
-    notices: &'a RefCell<Vec<String>>,
-}
-
-impl Sealing<'_> {
-    /// Gives every row there is to `each`; fails where that makes the run less complete than its metadata say.
-    fn read<R: Stored>(&self, each: Each<R>) -> Result<()> {
-        let mut damaged = |part: &Path, error: &Error| {
-            self.notices.borrow_mut().push(self.directory.set_aside::<R>(part, error)?);
-            if self.complete && R::SHELF.is_main() { Err(Error::data("a visit is lost")) } else { Ok(()) }
-        };
-        read_all(&self.directory.path, &mut damaged, each)
-    }
-
-    /// Writes the table of one shelf: the rows of those numbers that `keep` wants, each after `end` has seen it.
-    fn rows<R: Stored>(&self, keep: &dyn Fn(i64) -> bool, end: &mut dyn FnMut(&mut R)) -> Result<()> {
-        self.table(R::SHELF.table, |put| {
-            self.read(&mut |rows: Vec<R>| {
-                let kept = rows.into_iter().filter(|row| keep(row.number()));
-                kept.map(|mut row| {
-                    end(&mut row);
-                    row
-                })
-                .try_for_each(&mut *put)
-            })
-        })
-    }
-
-    fn table<R: Record>(
-        &self,
-        name: &str,
-        fill: impl FnOnce(&mut dyn FnMut(R) -> Result<()>) -> Result<()>,
-    ) -> Result<()> {
-        parquet::write_table(&self.directory.path.join(name), &self.metadata, fill)
-    }
-}
-
-/// What is left of tables that processes of this run wrote when they were killed. Only the owner of a run writes its tables.
-fn left_tables(path: &Path) -> Result<Vec<PathBuf>> {
-    let entries = look::entries(path)?.into_iter();
-    let is_left = |name: &str| name.starts_with(TEMPORARY) && name.ends_with(".parquet");
-    Ok(entries.filter(|entry| entry.file_name().to_str().is_some_and(is_left)).map(|entry| entry.path()).collect())
-}
-
-/// The number of the first visit that is not stored yet; what an earlier claim stored too late does not count, and a visit of that
-/// number is still to be done.
-fn first_free_visit(path: &Path) -> Result<i64> {
-    let mut last = -1;
-    for shelf in Shelf::main() {
-        last = last.max(shelf.sealed_numbers(path)?.last().copied().unwrap_or(-1));
-        last = last.max(claim::parts(path, shelf)?.last().map_or(-1, |part| part.number));
-    }
-    Ok(last + 1)
-}
-
 /// True where a folder holds anything but what a run that was killed before it wrote its spec leaves behind.
 fn holds_something_else(path: &Path) -> Result<bool> {
     for entry in look::entries(path)? {
@@ -502,8 +420,11 @@ fn holds_something_else(path: &Path) -> Result<bool> {
     Ok(false)
 }
 
-/// Every row of a sealed table.
-pub(super) fn sealed<R: Record>(path: &Path) -> Result<Vec<R>> {
+/// Every row of a sealed table of a run, without opening the run for writing.
+///
+/// # Errors
+/// [`Kind::Io`] where there is no such table, [`Kind::Data`] where it is damaged or of a newer schema.
+pub fn sealed<R: Record>(path: &Path) -> Result<Vec<R>> {
     check_version(path)?;
     let mut rows = Vec::new();
     parquet::read(path, None, |frame| {
@@ -524,14 +445,19 @@ fn keep_earlier(path: &Path) -> Result<PathBuf> {
     }
     // `results/vgg16/` is called as `results/vgg16`.
     let path: PathBuf = path.components().collect();
+    let kept = first_free(&path, |number| format!(".{number}"))?;
+    std::fs::rename(&path, &kept).map_err(|e| Error::io("keep the earlier run", &path, &e))?;
+    Ok(kept)
+}
+
+/// The path with the ending of the smallest number, from 1, that is not taken.
+fn first_free(path: &Path, ending: impl Fn(usize) -> String) -> Result<PathBuf> {
     let mut number = 1;
     loop {
-        let mut name = path.clone().into_os_string();
-        name.push(format!(".{number}"));
-        let kept = PathBuf::from(name);
-        if !look::is_there(&kept)? {
-            std::fs::rename(&path, &kept).map_err(|e| Error::io("keep the earlier run", &path, &e))?;
-            return Ok(kept);
+        let mut name = path.as_os_str().to_owned();
+        name.push(ending(number));
+        if !look::is_there(Path::new(&name))? {
+            return Ok(name.into());
         }
         number += 1;
     }

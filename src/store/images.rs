@@ -4,7 +4,7 @@
 //! Source of the layout: the feature `Image` of Hugging Face's `datasets`, whose storage is `struct<bytes: binary, path: string>`. A plain
 //! binary column is read as well.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use polars::prelude::{ArrowDataType, BinaryChunked, DataFrame, DataType, Int64Chunked, PolarsResult, StringChunked};
 
@@ -21,10 +21,8 @@ const PIECE: u64 = 64 << 20;
 /// One file; only its footer has been read.
 #[derive(Debug)]
 pub struct ImageTable {
-    path: PathBuf,
     table: Checked,
     columns: Vec<TableColumn>,
-    metadata: Metadata,
 }
 
 /// A column as its file describes it.
@@ -78,12 +76,11 @@ impl ImageTable {
             content: content(&field.dtype),
             kind: kind(&field.dtype),
         });
-        let (columns, metadata) = (columns.collect(), parquet::metadata(&table.footer));
-        Ok(Self { path: path.to_path_buf(), table, columns, metadata })
+        Ok(Self { columns: columns.collect(), table })
     }
 
     pub fn path(&self) -> &Path {
-        &self.path
+        &self.table.path
     }
 
     pub fn columns(&self) -> &[TableColumn] {
@@ -91,8 +88,8 @@ impl ImageTable {
     }
 
     /// The key-value metadata of the file.
-    pub fn metadata(&self) -> &Metadata {
-        &self.metadata
+    pub fn metadata(&self) -> Metadata {
+        parquet::metadata(&self.table.footer)
     }
 
     pub fn rows(&self) -> usize {
@@ -118,7 +115,7 @@ impl ImageTable {
         for (start, length) in parquet::pieces(self.table.groups(), most) {
             let frame = self.table.decode(Some(&columns), start, length)?;
             let parts = || ImageColumns::of(&frame, image, label);
-            parquet::unless_it_panics("read the images", &self.path, parts)?.each(start, each)?;
+            parquet::unless_it_panics("read the images", self.path(), parts)?.each(start, each)?;
         }
         Ok(())
     }
@@ -225,7 +222,9 @@ mod tests {
         let image = StructChunked::from_series("image".into(), 5, fields.iter()).expect("a struct");
         let label = Series::new("label".into(), [Some(3i64), Some(-1), Some(0), None, Some(7)]);
         let name = Series::new("name".into(), ["x", "y", "x", "z", "z"]);
-        let columns: Vec<Column> = vec![image.into_column(), label.into(), name.into()];
+        // As some data sets store the classes 0 to 9.
+        let digit = Series::new("digit".into(), vec![9u8, 0, 1, 2, 3]);
+        let columns: Vec<Column> = vec![image.into_column(), label.into(), name.into(), digit.into()];
         let mut frame = DataFrame::new(5, columns).expect("a table");
         let file = std::fs::File::create(path).expect("a file");
         ParquetWriter::new(file).with_row_group_size(Some(2)).finish(&mut frame).expect("written");
@@ -244,7 +243,8 @@ mod tests {
             [
                 ("image", Content::Files, "struct{bytes: binary, path: string}"),
                 ("label", Content::Integers, "int64"),
-                ("name", Content::Texts, "string")
+                ("name", Content::Texts, "string"),
+                ("digit", Content::Integers, "uint8")
             ]
         );
         assert_eq!(table.rows(), 5);
@@ -267,42 +267,19 @@ mod tests {
             row(4, Some(b"e"), Some("e.png"), "Integer(7)"),
         ];
         assert_eq!(seen, expected);
-        let mut names = Vec::new();
-        let mut name = |row: EncodedImage| {
-            names.push(format!("{:?}", row.label));
-            Ok(())
-        };
-        table.scan("image", "name", &mut name).expect("read");
-        assert_eq!(names, ["x", "y", "x", "z", "z"].map(|name| format!("Text({name:?})")));
+        for (column, expected) in [
+            ("name", ["x", "y", "x", "z", "z"].map(|name| format!("Text({name:?})"))),
+            ("digit", [9, 0, 1, 2, 3].map(|digit| format!("Integer({digit})"))),
+        ] {
+            let mut labels = Vec::new();
+            let mut label = |row: EncodedImage| {
+                labels.push(format!("{:?}", row.label));
+                Ok(())
+            };
+            table.scan("image", column, &mut label).expect("read");
+            assert_eq!(labels, expected);
+        }
         let stop = |row: EncodedImage| if row.row < 2 { Ok(()) } else { Err(Error::data("stop")) };
         assert!(table.scan("image", "label", &mut { stop }).expect_err("refused").to_string().contains("stop"));
-    }
-
-    /// As some data sets store the classes 0 to 9.
-    #[test]
-    fn a_class_may_be_one_byte() {
-        let folder = tempfile::tempdir().expect("a folder");
-        let path = folder.path().join("a.parquet");
-        let image = Series::new("image".into(), [&b"a"[..], b"b"]);
-        let columns: Vec<Column> = vec![image.into(), Series::new("label".into(), vec![9u8, 0]).into()];
-        let mut frame = DataFrame::new(2, columns).expect("a table");
-        ParquetWriter::new(std::fs::File::create(&path).expect("a file")).finish(&mut frame).expect("written");
-        let table = ImageTable::open(&path).expect("a table");
-        assert_eq!(table.columns()[1].content, Content::Integers);
-        let mut labels = Vec::new();
-        let mut label = |row: EncodedImage| {
-            labels.push(format!("{:?}", row.label));
-            Ok(())
-        };
-        table.scan("image", "label", &mut label).expect("read");
-        assert_eq!(labels, ["Integer(9)", "Integer(0)"]);
-    }
-
-    #[test]
-    fn what_is_no_parquet_file_is_refused() {
-        let folder = tempfile::tempdir().expect("a folder");
-        let path = folder.path().join("a.parquet");
-        std::fs::write(&path, b"not a table").expect("written");
-        assert!(ImageTable::open(&path).expect_err("refused").to_string().contains("not Parquet"));
     }
 }

@@ -21,7 +21,6 @@ mod pages;
 mod panic_guard;
 mod parquet;
 mod peaks;
-mod reading;
 mod record;
 pub mod schema;
 mod sheet;
@@ -30,21 +29,20 @@ mod stored;
 mod table;
 #[cfg(test)]
 mod tests;
-mod thrift;
 mod upgrade;
 
 pub use axis_values::AxisValues;
+pub use begun::{Beginning, Extent};
 pub use collected::{CollectedCell, CollectedKernel, CollectedLayer, CollectedRun, CollectedStep, DATABASE_VERSION};
 pub use counter_values::CounterValues;
 pub use digest::digest;
-pub use directory::{Begin, EndOfRun, Opened, RunDirectory, Sealed};
+pub use directory::{Begin, EndOfRun, Opened, RunDirectory, Sealed, sealed};
 pub use images::{Content, EncodedImage, ImageTable, Label, TableColumn};
 pub use merged::MergedDirectory;
 pub use names::files;
 pub use panic_guard::is_expected;
 pub use parquet::Metadata;
 pub use peaks::MeasuredPeaks;
-pub use reading::{Beginning, Extent};
 pub use record::{ColumnFacts, Record};
 pub use schema::{
     BatchRow, CellRow, CountedTimes, EpochRow, FitRow, LayerRow, PipelineRow, SCHEMA_VERSION, Status, StepRow,

@@ -1,13 +1,14 @@
 //! Checks the headers of a Parquet file's pages before polars reads them: polars reserves memory for as many values as a
 //! header claims, and a damaged header that claims 2^61 would end the process.
 //!
-//! A header is a struct of Thrift's compact protocol; the format is that of
-//! <https://github.com/apache/parquet-format/blob/master/src/main/thrift/parquet.thrift>.
+//! They are read as polars reads them, by the same code.
 
 use std::io::{Read, Seek, SeekFrom};
 
+use polars_parquet_format::PageHeader;
+use polars_parquet_format::thrift::protocol::TCompactInputProtocol;
+
 use super::footer::Flaw;
-use super::thrift::Compact;
 
 /// Where the pages of one column lie in one row group.
 #[derive(Clone, Copy, Debug)]
@@ -17,16 +18,6 @@ pub struct Chunk {
     pub length: u64,
     /// The values that the file's footer says are there, nulls included.
     pub values: u64,
-}
-
-/// What a header says that a reader trusts.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Header {
-    /// Bytes of the header itself.
-    length: usize,
-    uncompressed: i64,
-    compressed: i64,
-    values: i64,
 }
 
 /// The largest header that is looked at: its statistics may hold long texts.
@@ -41,68 +32,46 @@ pub fn check(file: &mut (impl Read + Seek), chunk: Chunk) -> Result<u64, Flaw> {
     let end = chunk.start.checked_add(chunk.length).ok_or_else(beyond)?;
     let (mut at, mut unpacked) = (chunk.start, 0u64);
     while at < end {
-        let header = header_at(file, at, end)?;
+        let (header, length) = header_at(file, at, end)?;
         let first = at;
-        let claims = |what: &str, number: i64| format!("a page at byte {first} claims {number} {what}");
-        for (what, number) in [("bytes", header.compressed), ("bytes when unpacked", header.uncompressed)] {
+        let claims = |what: &str, number: i32| format!("a page at byte {first} claims {number} {what}");
+        let (compressed, uncompressed) = (header.compressed_page_size, header.uncompressed_page_size);
+        for (what, number) in [("bytes", compressed), ("bytes when unpacked", uncompressed)] {
             if number < 0 {
                 return Err(Flaw::Damaged(claims(what, number)));
             }
         }
-        if header.values < 0 || header.values.unsigned_abs() > chunk.values {
-            let what = format!("{}, in a column of {}", claims("values", header.values), chunk.values);
-            return Err(Flaw::Damaged(what));
+        let values = [
+            header.data_page_header.map(|page| page.num_values),
+            header.dictionary_page_header.map(|page| page.num_values),
+            header.data_page_header_v2.map(|page| page.num_values),
+        ];
+        let too_many = |values: &i32| u64::try_from(*values).map_or(true, |values| values > chunk.values);
+        if let Some(values) = values.into_iter().flatten().find(too_many) {
+            return Err(Flaw::Damaged(format!("{}, in a column of {}", claims("values", values), chunk.values)));
         }
-        unpacked = unpacked.saturating_add(header.uncompressed.unsigned_abs());
+        unpacked = unpacked.saturating_add(uncompressed.unsigned_abs().into());
         // A page that claims to go on beyond its column is refused by polars.
-        at = at.saturating_add(header.length as u64).saturating_add(header.compressed.unsigned_abs());
+        at = at.saturating_add(length).saturating_add(compressed.unsigned_abs().into());
     }
     Ok(unpacked)
 }
 
-fn header_at(file: &mut (impl Read + Seek), at: u64, end: u64) -> Result<Header, Flaw> {
+/// The header there, and its bytes.
+fn header_at(file: &mut (impl Read + Seek), at: u64, end: u64) -> Result<(PageHeader, u64), Flaw> {
     file.seek(SeekFrom::Start(at))?;
     let mut bytes = Vec::new();
     // Nearly all headers are short; only a long one is read whole.
     for most in [1 << 10, MOST_HEADER] {
         let wanted = (end - at).min(most) - bytes.len() as u64;
         file.by_ref().take(wanted).read_to_end(&mut bytes)?;
-        if let Some(header) = header(&bytes) {
-            return Ok(header);
+        let mut rest = &bytes[..];
+        let mut thrift = TCompactInputProtocol::new(&mut rest, MOST_HEADER as usize);
+        if let Ok(header) = PageHeader::read_from_in_protocol(&mut thrift) {
+            return Ok((header, (bytes.len() - rest.len()) as u64));
         }
     }
     Err(Flaw::Damaged(format!("a page at byte {at} has no header that can be read")))
-}
-
-/// The header at the beginning of `bytes`; `None` if it is cut short or not a header.
-fn header(bytes: &[u8]) -> Option<Header> {
-    let mut reader = Compact::new(bytes);
-    let mut header = Header::default();
-    let mut seen = (false, false);
-    let mut field = 0;
-    while let Some(kind) = reader.field(&mut field)? {
-        match (field, kind) {
-            (2, 5) => (header.uncompressed, seen.0) = (reader.zigzag()?, true),
-            (3, 5) => (header.compressed, seen.1) = (reader.zigzag()?, true),
-            // Data, dictionary and second data page: their first field is the number of values.
-            (5 | 7 | 8, 12) => header.values = first_number(&mut reader)?,
-            _ => reader.skip(kind)?,
-        }
-    }
-    header.length = reader.at();
-    (seen == (true, true)).then_some(header)
-}
-
-/// Reads a struct for its field 1, a number; 0 where it has none.
-fn first_number(reader: &mut Compact) -> Option<i64> {
-    let (mut number, mut field) = (0, 0);
-    while let Some(kind) = reader.field(&mut field)? {
-        match (field, kind) {
-            (1, 4..=6) => number = reader.zigzag()?,
-            _ => reader.skip(kind)?,
-        }
-    }
-    Some(number)
 }
 
 #[cfg(test)]
@@ -111,21 +80,15 @@ mod tests {
 
     use super::*;
 
-    /// By hand: type 0, 20 bytes unpacked, 10 bytes, and a data page of `values` values (zigzag: doubled), then 10 bytes.
+    /// By hand: type 0, 20 bytes unpacked, 10 bytes, and a data page of `values` values (zigzag: doubled) in three encodings 0, then 10 bytes.
     fn page(values: u8) -> Vec<u8> {
-        let mut page = vec![0x15, 0x00, 0x15, 40, 0x15, 20, 0x2C, 0x15, values, 0x00, 0x00];
+        let mut page = vec![0x15, 0, 0x15, 40, 0x15, 20, 0x2C, 0x15, values, 0x15, 0, 0x15, 0, 0x15, 0, 0, 0];
         page.extend([0xAA; 10]);
         page
     }
 
     fn chunk(bytes: &[u8], values: u64) -> Chunk {
         Chunk { start: 0, length: bytes.len() as u64, values }
-    }
-
-    #[test]
-    fn a_header_is_read_as_the_format_says() {
-        let header = header(&page(6)).unwrap();
-        assert_eq!(header, Header { length: 11, uncompressed: 20, compressed: 10, values: 3 });
     }
 
     #[test]

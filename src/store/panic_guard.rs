@@ -4,10 +4,6 @@ use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, PanicHookInfo};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// That the work panicked.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Panicked;
-
 thread_local! {
     /// How many guards this thread is within.
     static WITHIN: Cell<usize> = const { Cell::new(0) };
@@ -16,28 +12,14 @@ thread_local! {
 /// The same for all threads: polars hands part of its work to its own threads.
 static ANYWHERE: AtomicUsize = AtomicUsize::new(0);
 
-/// Counted while it lives.
-struct Within;
-
-impl Within {
-    fn enter() -> Self {
-        WITHIN.set(WITHIN.get() + 1);
-        ANYWHERE.fetch_add(1, Ordering::SeqCst);
-        Self
-    }
-}
-
-impl Drop for Within {
-    fn drop(&mut self) {
-        WITHIN.set(WITHIN.get() - 1);
-        ANYWHERE.fetch_sub(1, Ordering::SeqCst);
-    }
-}
-
-/// Does the work, and says whether it panicked.
-pub(super) fn guarded<T>(work: impl FnOnce() -> T) -> Result<T, Panicked> {
-    let _within = Within::enter();
-    std::panic::catch_unwind(AssertUnwindSafe(work)).map_err(|_| Panicked)
+/// Does the work; `None` where it panicked.
+pub(super) fn guarded<T>(work: impl FnOnce() -> T) -> Option<T> {
+    WITHIN.set(WITHIN.get() + 1);
+    ANYWHERE.fetch_add(1, Ordering::SeqCst);
+    let done = std::panic::catch_unwind(AssertUnwindSafe(work)).ok();
+    WITHIN.set(WITHIN.get() - 1);
+    ANYWHERE.fetch_sub(1, Ordering::SeqCst);
+    done
 }
 
 /// Whether a panic is one that the store turns into an error of its own, so that a program's panic hook need not report it: it
@@ -64,10 +46,10 @@ mod tests {
 
     #[test]
     fn a_panic_becomes_an_error_and_the_guard_ends_with_it() {
-        assert_eq!(guarded(|| 7), Ok(7));
-        assert_eq!(guarded(|| -> u8 { std::panic::panic_any("polars says so") }), Err(Panicked));
+        assert_eq!(guarded(|| 7), Some(7));
+        assert_eq!(guarded(|| -> u8 { std::panic::panic_any("polars says so") }), None);
         assert_eq!(WITHIN.get(), 0);
-        assert_eq!(guarded(|| WITHIN.get()), Ok(1));
+        assert_eq!(guarded(|| WITHIN.get()), Some(1));
     }
 
     #[test]

@@ -86,14 +86,11 @@ pub(super) fn write_table<R: Record>(
 
 /// The metadata of a table of a run.
 pub(super) fn metadata_of_run(spec: &str, environment: &str, complete: bool) -> Metadata {
+    let (spec, environment) = (spec.to_owned(), environment.to_owned());
     let (version, complete) = (SCHEMA_VERSION.to_string(), complete.to_string());
-    let pairs = [
-        (keys::VERSION, &version[..]),
-        (keys::SPEC, spec),
-        (keys::ENVIRONMENT, environment),
-        (keys::COMPLETE, &complete),
-    ];
-    pairs.map(|(key, value)| (key.to_string(), value.to_string())).into()
+    let values = [version, spec, environment, complete];
+    let keys = [keys::VERSION, keys::SPEC, keys::ENVIRONMENT, keys::COMPLETE];
+    keys.map(str::to_owned).into_iter().zip(values).collect()
 }
 
 /// Reads the written file back: the caller may then remove the source of the rows, and must know that they are stored.
@@ -192,7 +189,7 @@ impl Bytes {
 /// A table whose footer and pages claim no more than there can be.
 #[derive(Debug)]
 pub(super) struct Checked {
-    path: PathBuf,
+    pub path: PathBuf,
     bytes: Bytes,
     pub schema: Arc<ArrowSchema>,
     pub footer: Arc<FileMetadata>,
@@ -232,7 +229,7 @@ impl Checked {
                 let part = frame.slice(offset as i64, BATCH);
                 // polars panics over a column of a type that it was built without.
                 let goes_on = panic_guard::guarded(|| each(part));
-                if !goes_on.unwrap_or_else(|panic_guard::Panicked| Err(unusable(&self.path, "a column")))? {
+                if !goes_on.unwrap_or_else(|| Err(unusable(&self.path, "a column")))? {
                     return Ok(());
                 }
             }
@@ -292,10 +289,8 @@ impl Checked {
 /// column.
 fn check_pages(path: &Path, bytes: &Bytes, footer: &FileMetadata) -> Result<Vec<Vec<(String, u64)>>> {
     let mut file = bytes.reader(path)?;
-    let mut unpacked = Vec::new();
-    for group in &footer.row_groups {
-        let mut chunks = Vec::new();
-        for column in group.parquet_columns() {
+    let groups = footer.row_groups.iter().map(|group| {
+        let columns = group.parquet_columns().iter().map(|column| {
             let range = unless_it_panics("read the table", path, || Ok(column.byte_range()))?;
             let (values, rows) = (column.num_values(), group.num_rows() as i64);
             // A value in each row, unless a row may hold a list.
@@ -305,12 +300,11 @@ fn check_pages(path: &Path, bytes: &Bytes, footer: &FileMetadata) -> Result<Vec<
             let length = range.end.saturating_sub(range.start);
             let chunk = pages::Chunk { start: range.start, length, values: values.unsigned_abs() };
             let bytes = pages::check(&mut file, chunk).map_err(|flaw| flawed(path, flaw))?;
-            let name = column.descriptor().path_in_schema.first().map(ToString::to_string).unwrap_or_default();
-            chunks.push((name, bytes));
-        }
-        unpacked.push(chunks);
-    }
-    Ok(unpacked)
+            Ok((column.descriptor().path_in_schema.first().map(ToString::to_string).unwrap_or_default(), bytes))
+        });
+        columns.collect()
+    });
+    groups.collect()
 }
 
 /// Spans of rows that are decoded at once: whole row groups, together about `most` rows, or pieces of a larger one.
@@ -390,10 +384,8 @@ pub(super) fn is_read(of: &ArrowDataType) -> bool {
 
 /// Runs `work` and turns polars' panics into errors as well: it panics on some damaged files.
 pub(super) fn unless_it_panics<T>(doing: &str, path: &Path, work: impl FnOnce() -> PolarsResult<T>) -> Result<T> {
-    match panic_guard::guarded(work) {
-        Ok(result) => result.map_err(|e| wrap(doing, path, &e)),
-        Err(panic_guard::Panicked) => Err(damaged(path, format!("cannot {doing}"))),
-    }
+    let done = panic_guard::guarded(work).ok_or_else(|| damaged(path, format!("cannot {doing}")))?;
+    done.map_err(|e| wrap(doing, path, &e))
 }
 
 /// See [`pieces`]; 2^18 is the size of the row groups that polars writes.

@@ -3,6 +3,7 @@
 use super::axis_values::AxisValues;
 use super::counter_values::CounterValues;
 use super::record::{named_field, table};
+use crate::error::Error;
 use crate::settings::named;
 
 /// The version of the tables below. A reader refuses a newer one.
@@ -20,6 +21,18 @@ named! {
         NanLoss = "nan_loss",
         OutOfMemory = "out_of_memory",
         Failed = "failed",
+    }
+}
+
+impl Status {
+    /// Of a cell that failed with this error.
+    pub fn of(error: &Error) -> Self {
+        if error.is_out_of_memory() { Self::OutOfMemory } else { Self::Failed }
+    }
+
+    /// Whether nothing was measured.
+    pub fn is_failure(self) -> bool {
+        matches!(self, Self::Failed | Self::OutOfMemory)
     }
 }
 

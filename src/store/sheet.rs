@@ -157,22 +157,10 @@ mod tests {
         assert_eq!(found, expected);
     }
 
-    /// The file's `price` is a decimal, its `when` a time of the day; its batch sizes are 16 bits wide.
+    /// The file's `price` is a decimal; what the program says of it is in `tests/program/foreign.rs`.
     #[test]
-    fn columns_of_other_types_are_left_out_and_refused_where_they_are_asked_for() {
+    fn a_column_of_another_type_is_refused_where_it_is_asked_for() {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/corpus/parquet/types.parquet");
-        let sheet = sheet(&path).expect("read").expect("of another program");
-        assert_eq!(sheet.names(), ["batch", "time_ms", "gpu"]);
-        assert_eq!(sheet.notes().len(), 1);
-        let said = &sheet.notes()[0];
-        assert!(
-            said.starts_with("columns of other types are left out: price (decimal(") && said.contains("when ("),
-            "{said}"
-        );
-        assert_eq!(sheet.choose(&Query::default()).expect("chosen").ys, ["time_ms"]);
-        let query = Query { y: Some("price".into()), ..Query::default() };
-        let error = sheet.choose(&query).expect_err("refused").to_string();
-        assert!(error.contains("no column `price`") && error.contains("float64") && error.contains(said), "{error}");
         let error = Table::read(&path, &["batch", "price"]).expect_err("refused").to_string();
         assert!(error.contains("the column `price` is of a type that cannot be used here"), "{error}");
         assert!(error.contains("int64 or float64") && !error.contains("damaged"), "{error}");

@@ -117,12 +117,16 @@ pub fn count_visits<R: Stored>(folder: &Path) -> Result<usize> {
     Ok(numbers.len())
 }
 
+/// What an error says of a part, without its path.
+pub(super) fn why(part: &Path, error: &Error) -> String {
+    let clause = error.clause();
+    clause.strip_prefix(&format!("{}: ", part.display())).unwrap_or(&clause).to_owned()
+}
+
 /// What a reader says that cannot do without a damaged part.
 pub(super) fn damaged_part(part: &Path, error: &Error) -> Error {
-    let (clause, shown) = (error.clause(), part.display().to_string());
-    let why = clause.strip_prefix(&format!("{shown}: ")).unwrap_or(&clause);
-    Error::data(format!("this part is damaged: {why}"))
-        .at(shown)
+    Error::data(format!("this part is damaged: {}", why(part, error)))
+        .at(part.display().to_string())
         .hint("`batchstep run SPEC --resume` sets it aside and measures its rows again")
 }
 

@@ -73,12 +73,6 @@ impl Texts {
     }
 }
 
-/// What kind of file a path is.
-enum TableFile {
-    Parquet(Vec<PathBuf>),
-    Text,
-}
-
 impl Table {
     /// The names of the columns there.
     ///
@@ -87,8 +81,8 @@ impl Table {
     /// directory, nor Parquet, nor a table as text.
     pub fn names(path: &Path) -> Result<Vec<String>> {
         match form(path)? {
-            TableFile::Parquet(parts) => Ok(describe(path, &parts)?.0),
-            TableFile::Text => Ok(Sheet::open(path)?.names().to_vec()),
+            Some(parts) => Ok(describe(path, &parts)?.0),
+            None => Ok(Sheet::open(path)?.names().to_vec()),
         }
     }
 
@@ -98,9 +92,9 @@ impl Table {
     /// As [`Table::names`].
     pub fn sheet(path: &Path) -> Result<Option<Sheet>> {
         match form(path)? {
-            TableFile::Parquet(parts) if parts == [path] => sheet::sheet(path),
-            TableFile::Parquet(_) => Ok(None),
-            TableFile::Text => Sheet::open(path).map(Some),
+            Some(parts) if parts == [path] => sheet::sheet(path),
+            Some(_) => Ok(None),
+            None => Sheet::open(path).map(Some),
         }
     }
 
@@ -109,7 +103,7 @@ impl Table {
     /// # Errors
     /// As [`Table::names`].
     pub fn spec(path: &Path) -> Result<Option<String>> {
-        let TableFile::Parquet(parts) = form(path)? else { return Ok(None) };
+        let Some(parts) = form(path)? else { return Ok(None) };
         let spec = path.join(files::SPEC);
         match std::fs::read_to_string(&spec) {
             Ok(text) => Ok(Some(text)),
@@ -142,8 +136,8 @@ impl Table {
     /// As [`Table::names`]; what `each` refuses.
     pub fn scan(path: &Path, wanted: &[&str], each: &mut dyn FnMut(Self) -> Result<()>) -> Result<()> {
         match form(path)? {
-            TableFile::Parquet(parts) => scan_parquet(path, &parts, wanted, each),
-            TableFile::Text => Self::scan_sheet(&Sheet::open(path)?, path, wanted, each),
+            Some(parts) => scan_parquet(path, &parts, wanted, each),
+            None => Self::scan_sheet(&Sheet::open(path)?, path, wanted, each),
         }
     }
 
@@ -284,24 +278,25 @@ fn no_number(name: &str, text: &str) -> Error {
     Error::data(format!("`{shown}` in the column `{name}` is not a number"))
 }
 
-fn form(path: &Path) -> Result<TableFile> {
+/// The Parquet files that a path means: itself, or those of a run; `None` where it is a table as text.
+fn form(path: &Path) -> Result<Option<Vec<PathBuf>>> {
     const MAGIC: &[u8; 4] = b"PAR1";
     let is_pipe = table::is_stdin(path) || (look::is_there(path)? && !look::is_folder(path)? && !look::is_file(path)?);
     let parquet = if is_pipe {
         table::piped(path)?.is_some_and(|bytes| bytes.starts_with(MAGIC))
     } else if look::is_folder(path)? {
-        return run_directory(path);
+        return run_directory(path).map(Some);
     } else {
         let mut start = [0u8; 4];
         let mut file = File::open(path).map_err(|e| Error::io("open the file", path, &e))?;
         let read = file.read(&mut start).map_err(|e| Error::io("read the file", path, &e))?;
         start[..read] == *MAGIC || path.extension().is_some_and(|extension| extension == "parquet")
     };
-    Ok(if parquet { TableFile::Parquet(vec![path.to_path_buf()]) } else { TableFile::Text })
+    Ok(parquet.then(|| vec![path.to_path_buf()]))
 }
 
 /// A sealed run's one file, or the parts of a run that is under way.
-fn run_directory(path: &Path) -> Result<TableFile> {
+fn run_directory(path: &Path) -> Result<Vec<PathBuf>> {
     MergedDirectory::refuse_cut_short(path)?;
     let sealed = path.join(files::STEPS);
     let tables: Vec<PathBuf> = match look::is_file(&sealed)? {
@@ -309,7 +304,7 @@ fn run_directory(path: &Path) -> Result<TableFile> {
         false => claim::parts(path, &StepRow::SHELF)?.into_iter().map(|part| part.path).collect(),
     };
     if !tables.is_empty() {
-        return Ok(TableFile::Parquet(tables));
+        return Ok(tables);
     }
     let epochs = path.join(files::EPOCHS);
     let plot = "`batchstep plot` draws it".to_owned();

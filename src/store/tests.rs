@@ -35,14 +35,13 @@ fn stored(opened: &Opened) -> Vec<StepRow> {
     opened.directory.all(&mut Vec::new()).expect("read")
 }
 
-#[test]
-fn rows_survive_the_disk_with_their_nulls() {
-    let rows = vec![row(0, 0), StepRow { step_time_s: None, loss: Some(f64::NAN), outlier: Some(true), ..row(0, 1) }];
-    let frame = StepRow::frame(&rows).expect("a frame");
-    let back = StepRow::rows(&frame).expect("rows");
-    assert_eq!(back[0], rows[0]);
-    assert_eq!((back[1].step_time_s, back[1].outlier), (None, Some(true)));
-    assert!(back[1].loss.expect("a value").is_nan());
+/// Stores visits of one step each.
+fn store(opened: &Opened, visits: impl IntoIterator<Item = i64>) {
+    visits.into_iter().for_each(|visit| opened.directory.append(&[row(visit, 0)]).expect("stored"));
+}
+
+fn seal(opened: &Opened, complete: bool) -> Sealed {
+    opened.directory.seal(&Flagging, &[], complete).expect("sealed")
 }
 
 #[test]
@@ -63,21 +62,24 @@ fn every_column_has_a_name_a_meaning_and_a_place_in_the_contract() {
 #[test]
 fn parts_and_seal_hold_the_same_rows_and_each_visit_once() {
     let (_folder, path, opened) = begun();
-    let visits = [vec![row(0, 0), row(0, 1)], vec![row(1, 0)]];
+    // With nulls, and with a value that is no number and so is equal to nothing.
+    let sparse = StepRow { step_time_s: None, loss: Some(f64::NAN), outlier: Some(true), ..row(0, 1) };
+    let text = |rows: &[StepRow]| format!("{rows:?}");
+    let visits = [vec![row(0, 0), sparse], vec![row(1, 0)]];
     visits.iter().for_each(|visit| opened.directory.append(visit).expect("stored"));
     let rows = visits.concat();
-    assert_eq!(stored(&opened), rows);
+    assert_eq!(text(&stored(&opened)), text(&rows));
 
     // Killed after sealing, before the parts were cleared: the visits are there twice, and are read once.
     let part = std::fs::read(path.join("parts/visit-00000001.parquet")).expect("a part");
-    assert!(opened.directory.seal(&Flagging, &[], false).expect("sealed").notices.is_empty());
+    assert!(seal(&opened, false).notices.is_empty());
     assert!(!path.join("parts").exists());
     std::fs::create_dir(path.join("parts")).expect("made");
     std::fs::write(path.join("parts/visit-00000001.parquet"), part).expect("written");
     drop(opened);
     let again = open(&path, Begin::Resume);
     let flagged: Vec<StepRow> = rows.into_iter().map(|row| StepRow { outlier: Some(true), ..row }).collect();
-    assert_eq!((stored(&again), again.complete), (flagged, false));
+    assert_eq!((text(&stored(&again)), again.complete), (text(&flagged), false));
 }
 
 struct Flagging;
@@ -98,13 +100,13 @@ fn the_end_of_a_run_sees_each_layer_with_its_place_in_its_cell() {
     let layers = |cell: i64| vec![LayerRow { cell, ..LayerRow::default() }; 3];
     let (_folder, path, opened) = begun();
     opened.directory.append(&layers(4)).expect("stored");
-    assert!(opened.directory.seal(&Flagging, &[], false).expect("sealed").notices.is_empty());
+    assert!(seal(&opened, false).notices.is_empty());
     drop(opened);
     let opened = open(&path, Begin::Resume);
     opened.directory.append(&layers(5)).expect("stored");
-    assert!(opened.directory.seal(&Flagging, &[], true).expect("sealed").complete);
+    assert!(seal(&opened, true).complete);
     let three = |cell: i64| [(cell, Some(0.0)), (cell, Some(1.0)), (cell, Some(2.0))];
-    let layers = RunDirectory::layers_of(&path).expect("layers");
+    let layers = sealed::<LayerRow>(&path.join(files::LAYERS)).expect("layers");
     let times: Vec<_> = layers.iter().map(|row| (row.cell, row.device_time_s)).collect();
     assert_eq!(times, [three(4), three(5)].concat());
 }
@@ -124,20 +126,10 @@ fn a_folder_of_a_run_that_never_began_is_taken() {
 }
 
 #[test]
-fn two_runs_do_not_share_a_folder() {
-    let (_folder, path, first) = begun();
-    let error = RunDirectory::open(&path, SPEC, Begin::Resume).expect_err("refused");
-    assert_eq!(error.kind(), Kind::Conflict);
-    assert!(error.to_string().contains(&format!("process {}", std::process::id())), "{error}");
-    drop(first);
-    assert!(RunDirectory::open(&path, SPEC, Begin::Resume).is_ok());
-}
-
-#[test]
 fn a_newer_schema_is_refused() {
     let (_folder, path, opened) = begun();
-    opened.directory.append(&[row(0, 0)]).expect("stored");
-    assert!(opened.directory.seal(&Flagging, &[], true).expect("sealed").complete);
+    store(&opened, [0]);
+    assert!(seal(&opened, true).complete);
     drop(opened);
     let metadata = Metadata::from([("batchstep.schema_version".to_string(), "99".to_string())]);
     parquet::write(&path.join("steps.parquet"), &metadata, false, |put| put(row(0, 0))).expect("written");
@@ -153,7 +145,7 @@ fn an_earlier_version_is_read_with_its_own_meaning() {
     assert_eq!(metadata["batchstep.schema_version"], "1");
     let engines = Table::read(&run, &["engine"]).expect("read").distinct("engine").expect("texts").distinct;
     assert_eq!(engines, ["cpu"]);
-    assert!(RunDirectory::layers_of(&run).expect("layers").iter().all(|row| row.engine == "cpu"));
+    assert!(sealed::<LayerRow>(&run.join(files::LAYERS)).expect("layers").iter().all(|row| row.engine == "cpu"));
 }
 
 /// What a scheduler does that takes a machine for lost, while the run there goes on.
@@ -161,8 +153,10 @@ fn an_earlier_version_is_read_with_its_own_meaning() {
 fn a_run_that_was_taken_over_stores_nothing_more_that_counts() {
     let (_folder, path, first) = begun();
     let refused = RunDirectory::open(&path, SPEC, Begin::Resume).expect_err("it is in use");
-    assert_eq!(refused.kind(), Kind::Conflict);
-    (0..3).for_each(|visit| first.directory.append(&[row(visit, 0)]).expect("stored"));
+    assert!(
+        refused.kind() == Kind::Conflict && refused.to_string().contains(&format!("process {}", std::process::id()))
+    );
+    store(&first, 0..3);
     let part = std::fs::read(path.join("parts/visit-00000002.parquet")).expect("a part");
 
     // The first process releases its lock only once it has seen the second one.
@@ -185,12 +179,12 @@ fn a_run_that_was_taken_over_stores_nothing_more_that_counts() {
     assert_eq!(stored(&second), expected);
     assert_eq!(Table::read(&path, &["visit"]).expect("read").numbers("visit").expect("numbers"), [0.0, 1.0, 2.0, 3.0]);
 
-    assert!(!second.directory.seal(&Flagging, &[], false).expect("sealed").complete);
+    assert!(!seal(&second, false).complete);
     assert!(!path.join("parts").exists());
     drop(second);
     let third = open(&path, Begin::Resume);
     assert_eq!(stored(&third).len(), 4);
-    third.directory.append(&[row(4, 0)]).expect("stored");
+    store(&third, [4]);
     assert_eq!(stored(&third).len(), 5);
 }
 
@@ -198,7 +192,7 @@ fn a_run_that_was_taken_over_stores_nothing_more_that_counts() {
 #[test]
 fn of_two_that_open_a_run_at_once_the_later_one_has_it() {
     let (_folder, path, first) = begun();
-    first.directory.append(&[row(0, 0)]).expect("stored");
+    store(&first, [0]);
     drop(first);
     let claims = [claim::Claim::make(&path).expect("claimed"), claim::Claim::make(&path).expect("claimed")];
     claims.iter().for_each(|claim| claim.begin_at(1).expect("noted"));
@@ -217,7 +211,7 @@ fn of_two_that_open_a_run_at_once_the_later_one_has_it() {
 fn no_folder_holds_more_than_some_thousand_parts() {
     let (_folder, path, opened) = begun();
     let numbers = [0, 999, 1000, 1001, 12_345];
-    numbers.iter().for_each(|visit| opened.directory.append(&[row(*visit, 0)]).expect("stored"));
+    store(&opened, numbers);
     assert_eq!(path.join("parts/00001").read_dir().expect("a folder").count(), 2);
     assert!(path.join("parts/00012/visit-00012345.parquet").is_file());
     assert_eq!(stored(&opened).iter().map(|row| row.visit).collect::<Vec<_>>(), numbers);
@@ -228,7 +222,7 @@ fn no_folder_holds_more_than_some_thousand_parts() {
     };
     visits_of(&path, &mut Vec::new(), &mut see).expect("read");
     assert_eq!(seen, numbers);
-    assert!(opened.directory.seal(&Flagging, &[], true).expect("sealed").complete);
+    assert!(seal(&opened, true).complete);
     assert!(!path.join("parts").exists());
     assert_eq!(stored(&opened).len(), 5);
 }
@@ -237,10 +231,10 @@ fn no_folder_holds_more_than_some_thousand_parts() {
 #[test]
 fn a_damaged_part_is_kept_and_named_and_the_run_is_not_complete() {
     let (_folder, path, opened) = begun();
-    (0..3).for_each(|visit| opened.directory.append(&[row(visit, 0)]).expect("stored"));
+    store(&opened, 0..3);
     let part = path.join("parts/visit-00000001.parquet");
     std::fs::write(&part, "PAR1 nothing of use PAR1").expect("written");
-    let sealed = opened.directory.seal(&Flagging, &[], true).expect("sealed");
+    let sealed = seal(&opened, true);
     assert!(!sealed.complete);
     let kept = path.join("damaged/visit-00000001.damaged");
     assert_eq!(std::fs::read(&kept).expect("kept"), b"PAR1 nothing of use PAR1");
@@ -251,11 +245,11 @@ fn a_damaged_part_is_kept_and_named_and_the_run_is_not_complete() {
     let again = open(&path, Begin::Resume);
     assert!(!again.complete && again.notices[0].contains("damaged"), "{:?}", again.notices);
     // A second one of that number does not take the place of the first.
-    again.directory.append(&[row(3, 0)]).expect("stored");
+    store(&again, [3]);
     std::fs::write(path.join("parts/visit-00000003.2.parquet"), "").expect("written");
     std::fs::create_dir_all(path.join("damaged")).expect("made");
     std::fs::write(path.join("damaged/visit-00000003.2.damaged"), "earlier").expect("written");
-    assert!(!again.directory.seal(&Flagging, &[], true).expect("sealed").complete);
+    assert!(!seal(&again, true).complete);
     assert_eq!(std::fs::read(path.join("damaged/visit-00000003.2.damaged")).expect("kept"), b"earlier");
     assert!(path.join("damaged/visit-00000003.2.2.damaged").is_file());
 }
@@ -264,12 +258,12 @@ fn a_damaged_part_is_kept_and_named_and_the_run_is_not_complete() {
 #[test]
 fn visits_that_replace_damaged_and_late_ones_count() {
     let (_folder, path, first) = begun();
-    (0..4).for_each(|visit| first.directory.append(&[row(visit, 0)]).expect("stored"));
+    store(&first, 0..4);
     drop(first);
     std::fs::write(path.join("parts/visit-00000003.parquet"), "").expect("written");
     let second = open(&path, Begin::Resume);
     assert_eq!(stored(&second).len(), 3);
-    (3..5).for_each(|visit| second.directory.append(&[row(visit, 0)]).expect("stored"));
+    store(&second, 3..5);
     assert_eq!(stored(&second).len(), 5);
     drop(second);
     // A late part of the first claim, which was being written when the second claim began.
@@ -277,7 +271,7 @@ fn visits_that_replace_damaged_and_late_ones_count() {
         .expect("copied");
     let third = open(&path, Begin::Resume);
     assert_eq!(stored(&third).len(), 5);
-    (5..9).for_each(|visit| third.directory.append(&[row(visit, 0)]).expect("stored"));
+    store(&third, 5..9);
     assert_eq!(stored(&third).iter().map(|row| row.visit).collect::<Vec<_>>(), (0..9).collect::<Vec<_>>());
 }
 
@@ -286,7 +280,7 @@ fn visits_that_replace_damaged_and_late_ones_count() {
 fn a_part_of_another_visit_is_damaged() {
     let folder = tempfile::tempdir().expect("a folder");
     let opened = open(folder.path(), Begin::Anew);
-    opened.directory.append(&[row(0, 0)]).expect("stored");
+    store(&opened, [0]);
     let parts = folder.path().join("parts");
     std::fs::copy(parts.join("visit-00000000.parquet"), parts.join("visit-00000001.parquet")).expect("copied");
     let mut notices = Vec::new();
@@ -304,7 +298,7 @@ fn nothing_is_written_or_removed_behind_a_link() {
     for (name, target) in [("parts", "elsewhere"), (".lock", "elsewhere/thesis"), ("damaged", "elsewhere")] {
         let path = folder.path().join(format!("run-{name}"));
         let opened = open(&path, Begin::Anew);
-        opened.directory.append(&[row(0, 0)]).expect("stored");
+        store(&opened, [0]);
         drop(opened);
         let link = path.join(name);
         let _ = std::fs::remove_dir_all(&link).or_else(|_| std::fs::remove_file(&link));
@@ -329,9 +323,9 @@ fn nothing_is_written_or_removed_behind_a_link() {
 #[test]
 fn a_run_that_was_killed_before_its_parts_were_cleared_is_tidied_by_a_resume() {
     let (_folder, path, opened) = begun();
-    opened.directory.append(&[row(0, 0)]).expect("stored");
+    store(&opened, [0]);
     let part = std::fs::read(path.join("parts/visit-00000000.parquet")).expect("a part");
-    assert!(opened.directory.seal(&Flagging, &[], true).expect("sealed").complete);
+    assert!(seal(&opened, true).complete);
     drop(opened);
     let parts = path.join("parts");
     std::fs::create_dir(&parts).expect("made");
@@ -359,7 +353,7 @@ fn a_run_does_not_go_on_with_a_spec_that_was_changed_in_its_folder() {
     let (_folder, path, opened) = begun();
     let kept = serde_json::json!({"spec_digest": opened.directory.spec_digest().expect("read")}).to_string();
     opened.directory.write_text(files::ENVIRONMENT, &kept).expect("written");
-    opened.directory.append(&[row(0, 0)]).expect("stored");
+    store(&opened, [0]);
     drop(opened);
     let changed = format!("{SPEC}seed = 2\n");
     std::fs::write(path.join("spec.toml"), &changed).expect("written");
@@ -379,8 +373,8 @@ fn a_run_does_not_go_on_with_a_spec_that_was_changed_in_its_folder() {
 fn an_environment_that_was_lost_is_read_from_the_sealed_table() {
     let (_folder, path, opened) = begun();
     opened.directory.write_text(files::ENVIRONMENT, "{\"run_id\": \"t-1\"}").expect("written");
-    opened.directory.append(&[row(0, 0)]).expect("stored");
-    assert!(!opened.directory.seal(&Flagging, &[], false).expect("sealed").complete);
+    store(&opened, [0]);
+    assert!(!seal(&opened, false).complete);
     drop(opened);
     std::fs::remove_file(path.join(files::ENVIRONMENT)).expect("removed");
     assert!(Beginning::of(&path).expect("read").environment.is_some_and(|text| text.contains("t-1")));
@@ -391,7 +385,7 @@ fn an_environment_that_was_lost_is_read_from_the_sealed_table() {
 #[test]
 fn what_reads_a_damaged_part_says_how_to_set_it_aside() {
     let (_folder, path, opened) = begun();
-    (0..2).for_each(|visit| opened.directory.append(&[row(visit, 0)]).expect("stored"));
+    store(&opened, 0..2);
     drop(opened);
     for name in ["visit-00000000.parquet", "visit-00000001.parquet"] {
         let part = path.join("parts").join(name);
@@ -416,8 +410,8 @@ fn a_path_that_is_not_utf_8_is_a_path() {
     for _ in 0..2 {
         let opened = open(&path, Begin::Anew);
         opened.directory.write_text(files::ENVIRONMENT, "{}").expect("written");
-        opened.directory.append(&[row(0, 0)]).expect("stored");
-        assert!(opened.directory.seal(&Flagging, &[], true).expect("sealed").complete);
+        store(&opened, [0]);
+        assert!(seal(&opened, true).complete);
     }
     let mut names: Vec<_> =
         folder.path().read_dir().expect("there").map(|e| e.expect("an entry").file_name()).collect();

@@ -12,7 +12,7 @@ use crate::engine::open::Engines;
 use crate::error::{Error, Result};
 use crate::run::RowContext;
 use crate::spec::Subject;
-use crate::store::{Status, rows_of};
+use crate::store::rows_of;
 
 /// How often and how long is measured.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -38,11 +38,14 @@ pub struct Bench<'a, S: Study> {
     pub interrupted: &'a AtomicBool,
 }
 
-/// Where a visit stands in the run.
-#[derive(Clone, Copy, Debug)]
-pub struct VisitInRun {
+/// A visit that begins.
+pub struct VisitTo<'a, S: Study> {
+    pub cell: &'a Cell<S::Beside>,
     pub block: i64,
+    /// Its place in the run.
     pub visit: i64,
+    /// Seconds that [`Study::prepare`] took.
+    pub prepare_s: f64,
 }
 
 /// What a visit left.
@@ -125,8 +128,8 @@ pub fn carry_out<S: Study>(
             if watch.elapsed().as_secs_f64() > course.time_limit_s {
                 return Ok(Outcome { complete: true, out_of_time: true, stopped: None });
             }
-            let place = VisitInRun { block: block as i64, visit: done.next_visit };
-            let Some((visit, failed)) = bench.visit(cell, place)? else { return Ok(Outcome::default()) };
+            let at = VisitTo { cell, block: block as i64, visit: done.next_visit, prepare_s: 0.0 };
+            let Some((visit, failed)) = bench.visit(at)? else { return Ok(Outcome::default()) };
             store(&visit)?;
             done.add(&visit.rows);
             here += 1;
@@ -148,29 +151,25 @@ pub fn carry_out<S: Study>(
 
 impl<S: Study> Bench<'_, S> {
     /// `None` where it was interrupted; with the error of a cell that failed.
-    fn visit(&mut self, cell: &Cell<S::Beside>, place: VisitInRun) -> Result<Option<(Visit<S>, Option<Error>)>> {
+    fn visit(&mut self, mut at: VisitTo<S>) -> Result<Option<(Visit<S>, Option<Error>)>> {
         let mut visit = Visit { rows: Vec::new(), details: Vec::new() };
-        match S::visit(self, cell, place, &mut visit) {
+        let watch = Instant::now();
+        let ready = S::prepare(self, at.cell);
+        at.prepare_s = watch.elapsed().as_secs_f64();
+        // What a library has just refused.
+        if let Some(what) = self.facts.mark_unqualified(self.engines, &at.cell.step, &self.plan.steps.cells)? {
+            self.observer.warn(&what);
+        }
+        match ready.and_then(|ready| S::visit(self, &at, ready, &mut visit)) {
             Ok(true) => Ok(Some((visit, None))),
             Ok(false) => Ok(None),
             Err(error) if S::OF_A_CELL.contains(&error.kind()) => {
-                let error = error.at(S::name_of(&self.facts, cell));
-                visit.rows.push(S::failed(self, cell, place, &error));
+                let error = error.at(S::name_of(&self.facts, at.cell));
+                visit.rows.push(S::failed(self, &at, &error));
                 Ok(Some((visit, Some(error))))
             }
             Err(error) => Err(error),
         }
-    }
-
-    /// Says what a library has just refused, after an engine prepared this cell.
-    ///
-    /// # Errors
-    /// As [`RowContext::mark_unqualified`].
-    pub(super) fn mark_unqualified(&mut self, cell: &Cell<S::Beside>) -> Result<()> {
-        if let Some(what) = self.facts.mark_unqualified(self.engines, &cell.step, &self.plan.steps.cells)? {
-            self.observer.warn(&what);
-        }
-        Ok(())
     }
 }
 
@@ -198,7 +197,7 @@ impl Done {
             let [cell, block, visit] = row.place();
             self.visits.insert((cell as usize, block as usize));
             self.next_visit = self.next_visit.max(visit + 1);
-            if is_failure(row) {
+            if row.status().is_failure() {
                 self.failed.insert(cell as usize);
             }
         }
@@ -215,12 +214,8 @@ impl Done {
     }
 }
 
-fn is_failure(row: &impl Visited) -> bool {
-    matches!(row.status(), Status::Failed | Status::OutOfMemory)
-}
-
 fn failed_visits<R: Visited>(rows: &[R]) -> BTreeSet<i64> {
-    rows.iter().filter(|row| is_failure(*row)).map(|row| row.place()[2]).collect()
+    rows.iter().filter(|row| row.status().is_failure()).map(|row| row.place()[2]).collect()
 }
 
 /// The rows of a run, without those of a visit that failed, ended the run, and was made again when the run went on.

@@ -18,7 +18,7 @@ pub mod training;
 use std::fmt::Debug;
 use std::path::Path;
 
-pub use course::{Bench, Course, Observer, Outcome, Progress, Visit, VisitInRun, carry_out, without_unfit};
+pub use course::{Bench, Course, Observer, Outcome, Progress, Visit, VisitTo, carry_out, without_unfit};
 pub use plan::{Cell, Plan};
 pub use spec::Spec;
 pub use told::{Told, told};
@@ -28,6 +28,7 @@ use crate::error::{Error, Kind, Result};
 use crate::run::RowContext;
 use crate::spec::Subject;
 use crate::store::{RunDirectory, Status, Stored};
+use series::Origin;
 
 /// One kind of study.
 pub trait Study: Clone {
@@ -43,6 +44,8 @@ pub trait Study: Clone {
     type Data;
     /// What visits need, made once the run directory is open.
     type Supplies;
+    /// A cell that is prepared.
+    type Ready;
 
     fn subject(&self) -> &Subject;
 
@@ -88,19 +91,20 @@ pub trait Study: Clone {
     /// For messages.
     fn name_of(facts: &RowContext, cell: &Cell<Self::Beside>) -> String;
 
+    /// Makes a cell ready for its first step.
+    ///
+    /// # Errors
+    /// As [`Self::visit`].
+    fn prepare(bench: &mut Bench<Self>, cell: &Cell<Self::Beside>) -> Result<Self::Ready>;
+
     /// One visit to a cell; what was measured before an error is kept in `visit`. False where it was interrupted and counts for nothing.
     ///
     /// # Errors
     /// What goes wrong; one of [`Self::OF_A_CELL`] ends only the cell.
-    fn visit(
-        bench: &mut Bench<Self>,
-        cell: &Cell<Self::Beside>,
-        place: VisitInRun,
-        visit: &mut Visit<Self>,
-    ) -> Result<bool>;
+    fn visit(bench: &mut Bench<Self>, at: &VisitTo<Self>, ready: Self::Ready, visit: &mut Visit<Self>) -> Result<bool>;
 
     /// The row of a cell that failed.
-    fn failed(bench: &Bench<Self>, cell: &Cell<Self::Beside>, place: VisitInRun, error: &Error) -> Self::Row;
+    fn failed(bench: &Bench<Self>, at: &VisitTo<Self>, error: &Error) -> Self::Row;
 
     /// Whether a failed cell ends the study.
     fn stops_at_an_error(&self) -> bool {
@@ -128,6 +132,8 @@ pub trait Visited: Stored {
     fn place(&self) -> [i64; 3];
 
     fn status(&self) -> Status;
+
+    fn origin(&self) -> Origin<'_>;
 }
 
 /// Implements [`Visited`] for rows with those columns; a kind without blocks has one.
@@ -141,12 +147,12 @@ macro_rules! visited {
             fn status(&self) -> crate::store::Status {
                 self.status
             }
+
+            fn origin(&self) -> crate::study::series::Origin<'_> {
+                let Self { engine, device, model, axes, .. } = self;
+                crate::study::series::Origin { engine, device, model, axes: *axes }
+            }
         }
     };
 }
 use visited;
-
-/// The status of a cell that failed with this error.
-fn failure(error: &Error) -> Status {
-    if error.is_out_of_memory() { Status::OutOfMemory } else { Status::Failed }
-}

@@ -23,18 +23,18 @@ pub fn parse<S>(kind: &str, body: &str, of: fn(Section, &str) -> Result<S>) -> R
     parse_as(&text, "t.toml", |_, section| of(section, "t.toml"))
 }
 
+/// The resolved specs read back the same.
+pub fn read_back<S: Study>(studies: impl IntoIterator<Item = Result<S>>, spec: fn(Box<S>) -> Spec) {
+    for study in studies {
+        let study = study.expect("valid");
+        let text = study.to_toml();
+        assert_eq!(Spec::parse(&text, "again.toml").expect(&text), spec(Box::new(study)), "{text}");
+    }
+}
+
 /// The engines of a spec on the CPU.
 pub fn on_cpu(spec: &impl Study) -> Engines {
     Engines::open(&spec.subject().engine.name, DeviceChoice::Cpu, None).expect("engines")
-}
-
-/// Runs the test `name` again in a process of its own, where it sees the variable `inside`.
-pub fn in_another_process(name: &str, inside: &str) {
-    let folder = tempfile::tempdir().expect("a folder");
-    let mut child = std::process::Command::new(std::env::current_exe().expect("this program"));
-    child.args([name, "--exact", "--nocapture"]).env(inside, folder.path());
-    let output = child.env("XDG_CACHE_HOME", folder.path().join("cache")).output().expect("started");
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }
 
 #[derive(Default)]

@@ -12,6 +12,7 @@ const CRATES: &[(&str, &[&str])] = &[
     ("cudarc", &["engine/cudnn/", "device/cuda/", "measure/"]),
     ("nvml_wrapper", &["device/"]),
     ("polars", &["store/"]),
+    ("polars_parquet_format", &["store/"]),
     ("plotters", &["chart/"]),
     ("pdf_writer", &["chart/"]),
     ("notosans", &["chart/"]),

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use batchstep::store::RunDirectory;
+use batchstep::store::{CellRow, StepRow, files, sealed};
 
 use crate::needs;
 use crate::support::{Folder, ends, parsed, prints, read, refused, run, stderr, stdout, warns, write};
@@ -113,8 +113,8 @@ fn a_finished_run_that_lost_its_cells_gets_them_back_from_its_steps() {
     let folder = measured();
     let directory = folder.join("results/q");
     let stored = || {
-        let cells = RunDirectory::cells_of(&directory).expect("cells");
-        (format!("{cells:?}"), RunDirectory::steps_of(&directory).expect("steps").len())
+        let cells = sealed::<CellRow>(&directory.join(files::CELLS)).expect("cells");
+        (format!("{cells:?}"), sealed::<StepRow>(&directory.join(files::STEPS)).expect("steps").len())
     };
     let before = stored();
     std::fs::remove_file(directory.join("cells.parquet")).expect("removed");

@@ -56,7 +56,8 @@ fn batch_sizes_within_and_beyond_a_stored_run_have_times_with_intervals() {
         );
     }
     // Within a tenth of the medians that the run stored for 8 and 70, whose steps were disturbed by up to a tenth.
-    let table = batchstep::store::RunDirectory::cells_of(&root().join(QUICKSTART)).expect("stored");
+    let table = batchstep::store::sealed::<batchstep::store::CellRow>(&root().join(QUICKSTART).join("cells.parquet"))
+        .expect("stored");
     for (row, batch) in [(0, 8), (1, 70)] {
         let stored =
             table.iter().find(|cell| cell.batch_size == batch).and_then(|cell| cell.median_s).expect("measured");

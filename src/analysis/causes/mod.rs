@@ -14,7 +14,7 @@ use crate::detect::Jump;
 use crate::error::Result;
 use crate::os::look;
 use crate::stats::distribution::t_upper;
-use crate::store::{LayerRow, RunDirectory, files};
+use crate::store::{LayerRow, files, sealed};
 
 /// Batch sizes on either side of a jump from which a layer's step is computed.
 pub const REACH: usize = 4;
@@ -98,12 +98,12 @@ pub fn explain(found: &[Analysed], layers: &[LayerRow]) -> Vec<Vec<Explanation>>
 /// which has none.
 ///
 /// # Errors
-/// As [`RunDirectory::layers_of`].
+/// As [`sealed`].
 pub fn of_run(path: &Path, found: &[Analysed]) -> Result<Vec<Vec<Explanation>>> {
     if !look::is_file(&path.join(files::LAYERS))? {
         return Ok(vec![Vec::new(); found.len()]);
     }
-    Ok(explain(found, &RunDirectory::layers_of(path)?))
+    Ok(explain(found, &sealed(&path.join(files::LAYERS))?))
 }
 
 /// The layers of the cells of one series. Empty if a batch size represents several cells, as with a grouping that merges

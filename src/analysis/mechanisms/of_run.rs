@@ -13,14 +13,14 @@ use crate::os::look;
 use crate::settings::EngineName;
 use crate::spec::Experiment;
 use crate::spec::plan::Plan;
-use crate::store::{RunDirectory, files};
+use crate::store::{LayerRow, files, sealed};
 
 /// The mechanisms that predict a step at the jumps of each series of a run.
 ///
 /// # Errors
 /// If the run has no layers or no spec.
 pub fn of_run(path: &Path, found: &[Analysed], explanations: &[Vec<Explanation>]) -> Result<Vec<Answers>> {
-    let layers = RunDirectory::layers_of(path)?;
+    let layers: Vec<LayerRow> = sealed(&path.join(files::LAYERS))?;
     let plan = &Plan::new(&Experiment::read(&path.join(files::SPEC))?)?;
     // A damaged one says nothing of the machine, and the layers can be judged without.
     let environment = look::text(&path.join(files::ENVIRONMENT))?.and_then(|text| serde_json::from_str(&text).ok());

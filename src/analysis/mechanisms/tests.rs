@@ -475,7 +475,7 @@ fn an_h200_launched_the_grids_of_a_batch_padded_to_sixteen() {
         let turned = Tile { first: tile.second, second: tile.first };
         Some([tile, turned].into_iter().any(|tile| row.blocks == Some(blocks(tile))))
     };
-    let rows = crate::store::RunDirectory::layers_of(&run).unwrap();
+    let rows = crate::store::sealed::<crate::store::LayerRow>(&run.join("layers.parquet")).unwrap();
     let count = |padding: usize| {
         let all: Vec<bool> = rows.iter().filter_map(|row| fits(row, padding)).collect();
         (all.iter().filter(|fits| **fits).count(), all.len())

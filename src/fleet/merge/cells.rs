@@ -6,9 +6,8 @@ use super::source::{Numbers, SourceRun};
 use crate::error::Result;
 use crate::measure::BlockMedian;
 use crate::os::look;
-use crate::settings::AXES;
 use crate::stats::quantile::median;
-use crate::store::{CellRow, RunDirectory, Status, StepRow, StopReason, files};
+use crate::store::{CellRow, Status, StepRow, StopReason, files, sealed};
 
 /// The cells of all runs, by the device that executed them: runs on different kinds of devices are separate series.
 #[derive(Default)]
@@ -61,8 +60,8 @@ impl Cells {
 
     /// Notes why a finished run left its cells; for other runs the reason is that their part is not finished.
     pub fn stopped(&mut self, source: &SourceRun, numbers: &Numbers) -> Result<()> {
-        let is_sealed = look::is_file(&source.path.join(files::CELLS))?;
-        let rows = if is_sealed { RunDirectory::cells_of(&source.path)? } else { Vec::new() };
+        let table = source.path.join(files::CELLS);
+        let rows: Vec<CellRow> = if look::is_file(&table)? { sealed(&table)? } else { Vec::new() };
         let device = |row: &CellRow| {
             let engine = source.environment.engines.iter().find(|engine| engine.name == row.engine);
             engine.map(|engine| engine.device_name.clone()).unwrap_or_default()
@@ -90,8 +89,7 @@ impl Cells {
 }
 
 fn precision(row: &StepRow) -> Option<String> {
-    let place = AXES.iter().position(|axis| axis.column == "precision");
-    place.and_then(|place| row.axes.get(place)).map(|value| value.to_string())
+    row.axes.of_key("precision").map(|value| value.to_string())
 }
 
 impl MergedCell {

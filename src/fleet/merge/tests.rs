@@ -11,7 +11,7 @@ use crate::fleet::status::{self, RunState};
 use crate::run::{Boundary, History, Knowledge, Observer, Progress, RowContext, Sweep};
 use crate::spec::Experiment;
 use crate::spec::plan::{Cell, Plan};
-use crate::store::{Begin, RunDirectory, Status, Table};
+use crate::store::{Begin, CellRow, LayerRow, RunDirectory, Status, Table, files, sealed};
 
 struct Silent;
 
@@ -123,7 +123,7 @@ fn the_shards_of_a_plan_together_are_the_plan() {
     assert_eq!(orders, (0..orders.len() as i64).collect::<Vec<_>>());
 
     // An ordinary run directory, whose cells combine the measurements of all machines.
-    let cells = RunDirectory::cells_of(&out).expect("cells");
+    let cells = sealed::<CellRow>(&out.join(files::CELLS)).expect("cells");
     assert!(cells.iter().all(|cell| cell.blocks == 9 && cell.steps == 18 && cell.low_s.is_some()), "{cells:?}");
     let spec = std::fs::read_to_string(out.join("spec.toml")).expect("a spec");
     assert!(!spec.contains("shard"), "{spec}");
@@ -141,7 +141,7 @@ fn shards_by_cells_get_their_numbers_in_the_whole_plan_back() {
     assert_eq!((merged.statement.visits(), merged.cells), (3 * 8 * 9, 24));
     let by_cell = rows(&out, &["cell", "threads", "batch_size"]);
     assert!(by_cell.iter().all(|row| row[0] == (row[1] - 1) * 8 + row[2] - 1));
-    let layers = RunDirectory::layers_of(&out).expect("layers");
+    let layers = sealed::<LayerRow>(&out.join(files::LAYERS)).expect("layers");
     assert!(layers.iter().all(|layer| layer.batch_size == layer.cell % 8 + 1) && !layers.is_empty());
 }
 

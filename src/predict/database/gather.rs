@@ -15,8 +15,8 @@ use crate::settings::Precision;
 use crate::spec::plan::{Cell, Plan};
 use crate::spec::{Experiment, StudyKind, parse_as, text_of};
 use crate::store::{
-    AxisValues, CollectedCell, CollectedLayer, CollectedRun, LayerRow, MeasuredPeaks, RunDirectory, dataset, digest,
-    files,
+    AxisValues, CellRow, CollectedCell, CollectedLayer, CollectedRun, LayerRow, MeasuredPeaks, dataset, digest, files,
+    sealed,
 };
 
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -91,7 +91,7 @@ impl<'a> Candidate<'a> {
         let path = self.path;
         let mut experiment = experiment(path)?;
         let mut plan = Plan::new(&experiment)?;
-        let rows = RunDirectory::cells_of(path)?;
+        let rows: Vec<CellRow> = sealed(&path.join(files::CELLS))?;
         if rows.len() < plan.cells.len() {
             leave_out(&mut experiment, path)?;
             plan = Plan::new(&experiment)?;

@@ -1,7 +1,6 @@
 //! Does the 95 % interval of a cell's median cover the truth in 95 % of the cases?
 
-use super::noise::Noise;
-use super::run;
+use super::{Noise, run};
 use crate::error::Result;
 use crate::stats::quantile::median;
 use crate::store::StepRow;

@@ -1,7 +1,6 @@
 //! What does it take until jumps are shown or ruled out, and how often is a jump shown that is not there?
 
-use super::noise::Noise;
-use super::{SimulatedRun, run};
+use super::{Noise, SimulatedRun, run};
 use crate::detect::{Jump, Settings, detect};
 use crate::error::Result;
 use crate::run::{Boundary, Decision};

@@ -99,7 +99,7 @@ fn placed(facts: &str) -> String {
 fn run(folder: &Path) -> (Recorded, Ended) {
     let sweep = Recorded::new(SPEC, folder);
     recorded::begin(None);
-    let ended = sweep.go(Begin::Anew, |_| device::open(Some("0000:03:00.0")));
+    let ended = sweep.go(Begin::Anew, device::open(Some("0000:03:00.0")));
     (sweep, ended)
 }
 
@@ -167,7 +167,7 @@ fn look_at_work() {
         let folder = tempfile::tempdir().unwrap();
         let sweep = Recorded::new(&spec, folder.path());
         recorded::begin(None);
-        let ended = sweep.go(Begin::Anew, |_| Box::new(Idling));
+        let ended = sweep.go(Begin::Anew, Box::new(Idling));
         assert!(ended.result.unwrap().complete, "{:?}", ended.said);
         let clocks = Table::read(&sweep.path, &["sm_clock_hz"]).unwrap().numbers("sm_clock_hz").unwrap();
         assert!(!clocks.is_empty() && clocks.iter().all(|&clock| clock == 1.98e9), "{clocks:?}");

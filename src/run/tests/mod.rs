@@ -6,13 +6,12 @@ mod covariates;
 mod faults;
 mod interference;
 mod refused;
-mod table;
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
 use super::environment::RunEnvironment;
-use super::simulation::in_memory::Listener;
+use super::simulation::Listener;
 use super::{History, Outcome, RowContext, check, run};
 use crate::device::Device;
 use crate::engine::cudnn::engine::CudnnEngine;
@@ -48,38 +47,42 @@ pub struct Ended {
 pub struct Recorded {
     pub experiment: Experiment,
     pub path: PathBuf,
+    /// What the run is doing, for [`recorded::during`].
+    during: fn(&'static str),
 }
 
 impl Recorded {
     pub fn new(spec: &str, folder: &Path) -> Self {
-        Self { experiment: Experiment::parse(spec, "recorded.toml").unwrap(), path: folder.join("run") }
+        let experiment = Experiment::parse(spec, "recorded.toml").unwrap();
+        Self { experiment, path: folder.join("run"), during: |when| _ = recorded::during(when) }
     }
 
     /// Runs it beside a device that is read after each visit.
-    pub fn go(&self, begin: Begin, device: impl FnOnce(&Engines) -> Box<dyn Device>) -> Ended {
+    pub fn go(&self, begin: Begin, mut device: Box<dyn Device>) -> Ended {
+        recorded::during(OPENING);
+        let engine = CudnnEngine::recorded().map(|engine| Engines::of(EngineName::Cudnn, Box::new(Watched(engine))));
         let mut said = Listener::default();
-        let result = self.steps(begin, device, &mut said);
+        let result = engine.and_then(|mut engines| self.steps(begin, &mut engines, device.as_mut(), None, &mut said));
         recorded::during(CLOSING);
         Ended { result, said: said.warnings }
     }
 
+    /// The same on engines that are open; `qualified`: what is known of each cell's check.
     fn steps(
         &self,
         begin: Begin,
-        device: impl FnOnce(&Engines) -> Box<dyn Device>,
+        engines: &mut Engines,
+        device: &mut dyn Device,
+        qualified: Option<bool>,
         said: &mut Listener,
     ) -> Result<Outcome> {
         let plan = Plan::new(&self.experiment)?;
-        recorded::during(OPENING);
-        let engine = Watched(CudnnEngine::recorded()?);
-        let mut engines = Engines::of(EngineName::Cudnn, Box::new(engine));
-        check(&plan, &mut engines)?;
+        check(&plan, engines)?;
         let opened = RunDirectory::open(&self.path, &self.experiment.to_toml(), begin)?;
-        let mut device = device(&engines);
-        recorded::during(CALIBRATING);
+        (self.during)(CALIBRATING);
         let environment = match opened.environment.as_deref().map(RunEnvironment::from_json) {
-            Some(begun) => begun?.resumed(device.as_mut()),
-            None => RunEnvironment::begin("recorded", &plan, &mut engines, device.as_mut()),
+            Some(begun) => begun?.resumed(device),
+            None => RunEnvironment::begin("recorded", &plan, engines, device),
         };
         opened.directory.write_text(files::ENVIRONMENT, &environment.to_json())?;
         let mut history = History::new(&plan);
@@ -87,13 +90,14 @@ impl Recorded {
             history.record(&visit);
             Ok(())
         })?;
-        recorded::during(LEAVING);
+        (self.during)(LEAVING);
+        let facts = RowContext::new(environment.run_id.clone(), &plan, engines)?;
         let bench = super::Sweep {
             plan: &plan,
             measure: &self.experiment.measure,
-            facts: RowContext::new(environment.run_id.clone(), &plan, &mut engines)?,
-            engines: &mut engines,
-            device: device.as_mut(),
+            facts: facts.with_qualified(vec![qualified; plan.cells.len()]),
+            engines,
+            device,
             witness: None,
             ledger: &opened.directory,
             observer: said,
@@ -103,7 +107,7 @@ impl Recorded {
         let outcome = run(bench, history)?;
         let sealed = opened.directory.seal(&outcome, &outcome.cells, outcome.complete)?;
         assert_eq!(sealed.complete, outcome.complete);
-        recorded::during(CLOSING);
+        (self.during)(CLOSING);
         Ok(outcome)
     }
 }

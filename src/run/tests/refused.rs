@@ -1,19 +1,18 @@
 //! What is refused in the middle of a run: an algorithm by its library, a size by the step.
 
-use std::sync::atomic::AtomicBool;
-
+use super::Recorded;
 use crate::device::fake::Fake;
 use crate::engine::cpu::CpuEngine;
 use crate::engine::open::Engines;
 use crate::engine::refusing::Refusing;
 use crate::engine::{DeviceName, Engine, Settings, Step, Workload};
 use crate::error::{Error, Kind, Result};
-use crate::run::simulation::in_memory::Listener;
-use crate::run::{History, RowContext, Sweep, run};
+use crate::run::History;
+use crate::run::simulation::Listener;
 use crate::settings::EngineName;
 use crate::spec::Experiment;
 use crate::spec::plan::Plan;
-use crate::store::{Begin, RunDirectory, Table, files};
+use crate::store::{Begin, Table, files};
 
 const SPEC: &str = "version = 1\nname = \"refused\"\n[model]\nname = \"mlp\"\n[sweep]\nbatch_size = [2, 3]\n[train]\noptimizer = [\"sgd\", \"adam\"]\n\
                     [engine]\nname = \"cpu\"\n[measure]\nblocks = { min = 2, max = 2 }\nsteps_per_visit = 1\n";
@@ -24,30 +23,11 @@ type Rows = Vec<(f64, bool, bool)>;
 /// The rows of a run, and the warnings that the user read.
 fn rows_of(engine: impl Engine + 'static) -> Result<(Rows, Vec<String>)> {
     let folder = tempfile::tempdir().expect("a folder");
-    let experiment = Experiment::parse(SPEC, "refused.toml").expect("a spec");
-    let plan = Plan::new(&experiment).expect("a plan");
+    let sweep = Recorded { during: |_| (), ..Recorded::new(SPEC, folder.path()) };
     let mut engines = Engines::of(EngineName::Cpu, Box::new(engine));
-    let path = folder.path().join("run");
-    let directory = RunDirectory::open(&path, &experiment.to_toml(), Begin::Anew).expect("a run").directory;
-    directory.write_text(files::ENVIRONMENT, "{}").expect("written");
-    let facts = RowContext::new("refused-1".to_owned(), &plan, &mut engines).expect("facts");
     let mut said = Listener::default();
-    let bench = Sweep {
-        plan: &plan,
-        measure: &experiment.measure,
-        facts: facts.with_qualified(vec![Some(true); plan.cells.len()]),
-        engines: &mut engines,
-        device: &mut Fake::steady(1e9),
-        witness: None,
-        ledger: &directory,
-        observer: &mut said,
-        interrupted: &AtomicBool::new(false),
-        hung: &|error| panic!("{error}"),
-    };
-    let outcome = run(bench, History::new(&plan))?;
-    let sealed = directory.seal(&outcome, &outcome.cells, outcome.complete).expect("sealed");
-    assert_eq!(sealed.complete, outcome.complete);
-    let steps = Table::read(&path.join(files::STEPS), &["batch_size", "qualified", "step_time_s"]).expect("read");
+    sweep.steps(Begin::Anew, &mut engines, &mut Fake::steady(1e9), Some(true), &mut said)?;
+    let steps = Table::read(&sweep.path.join(files::STEPS), &["batch_size", "qualified", "step_time_s"]).expect("read");
     let [sizes, qualified, times] =
         ["batch_size", "qualified", "step_time_s"].map(|name| steps.numbers(name).expect("numbers"));
     let rows = sizes.into_iter().zip(qualified).zip(times);

@@ -115,20 +115,10 @@ mod tests {
     fn a_long_curve_is_drawn_with_few_points_and_both_ends() {
         let fit = FitCurve {
             name: "cpu".into(),
-            task: String::new(),
-            points: 100,
             losses: (0..=20_000).map(|updates| 1.0 / (1.0 + f64::from(updates))).collect(),
-            setup_s: 0.0,
-            step_s: 0.0,
-            total_s: 0.0,
+            ..FitCurve::default()
         };
-        let study = Results {
-            device: String::new(),
-            fits: vec![fit.clone()],
-            failed: Vec::new(),
-            agreements: Vec::new(),
-            surface: None,
-        };
+        let study = Results { fits: vec![fit.clone()], ..Results::default() };
         let line = line(&fit, &study);
         assert!((200..700).contains(&line.points.len()), "{}", line.points.len());
         assert_eq!((line.points[0].x, line.points[line.points.len() - 1].x), (1.0, 20_000.0));

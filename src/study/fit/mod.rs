@@ -13,21 +13,20 @@ mod tests;
 
 use std::path::Path;
 use std::sync::atomic::Ordering;
-use std::time::Instant;
 
 pub use spec::Fit;
 
 use super::plan::Axes;
-use super::{Bench, Cell, Course, Plan, Study, Told, Visit, VisitInRun, failure, visited};
+use super::{Bench, Cell, Course, Plan, Study, Told, Visit, VisitTo, visited};
 use crate::engine::data::{self, PeaksPoint, side};
 use crate::engine::open::Engines;
 use crate::engine::{Settings, Step, Workload};
 use crate::error::{Error, Kind, Result};
-use crate::run::RowContext;
+use crate::run::{RowContext, row_of_cell};
 use crate::settings::Examples;
 use crate::spec::plan::networks;
 use crate::spec::{Order, Subject};
-use crate::store::{AxisValues, FitRow, RunDirectory, Status, SurfaceRow, files};
+use crate::store::{FitRow, RunDirectory, Status, SurfaceRow, files, rows_of};
 use crate::units::human;
 use results::Results;
 
@@ -43,6 +42,7 @@ impl Study for Fit {
     type Detail = SurfaceRow;
     type Data = ();
     type Supplies = ();
+    type Ready = Box<dyn Step>;
 
     fn subject(&self) -> &Subject {
         &self.subject
@@ -92,23 +92,26 @@ impl Study for Fit {
         facts.name_of(&cell.step)
     }
 
-    fn visit(bench: &mut Bench<Self>, cell: &Cell<()>, place: VisitInRun, visit: &mut Visit<Self>) -> Result<bool> {
-        let watch = Instant::now();
-        let workload = &cell.step.workload;
-        let prepared = bench.engines.get(cell.step.engine)?.prepare(workload);
-        let prepare_s = watch.elapsed().as_secs_f64();
-        bench.mark_unqualified(cell)?;
-        let mut step = prepared?;
-        let first = FitRow { prepare_time_s: Some(prepare_s), ..bench.row(cell, place) };
+    fn prepare(bench: &mut Bench<Self>, cell: &Cell<()>) -> Result<Box<dyn Step>> {
+        bench.engines.get(cell.step.engine)?.prepare(&cell.step.workload)
+    }
+
+    fn visit(
+        bench: &mut Bench<Self>,
+        at: &VisitTo<Self>,
+        mut step: Self::Ready,
+        visit: &mut Visit<Self>,
+    ) -> Result<bool> {
+        let first = FitRow { prepare_time_s: Some(at.prepare_s), ..bench.row(at) };
         let Some(rows) = bench.train(step.as_mut(), &first)? else { return Ok(false) };
         let output = step.computed()?.map(|computed| computed.output);
         visit.rows = rows;
-        visit.details = output.map_or_else(Vec::new, |output| surface(workload, &first, &output));
+        visit.details = output.map_or_else(Vec::new, |output| surface(&at.cell.step.workload, &first, &output));
         Ok(true)
     }
 
-    fn failed(bench: &Bench<Self>, cell: &Cell<()>, place: VisitInRun, error: &Error) -> FitRow {
-        FitRow { status: failure(error), error: Some(error.clause()), ..bench.row(cell, place) }
+    fn failed(bench: &Bench<Self>, at: &VisitTo<Self>, error: &Error) -> FitRow {
+        FitRow { status: Status::of(error), error: Some(error.clause()), ..bench.row(at) }
     }
 
     fn figure(rows: &[FitRow]) -> Option<String> {
@@ -116,7 +119,7 @@ impl Study for Fit {
     }
 
     fn told(path: &Path) -> Result<Told> {
-        let study = Results::read(path)?;
+        let study = Results::of(&rows_of(path)?, &rows_of(path)?);
         Ok(Told {
             path: path.to_path_buf(),
             kind: "Fits",
@@ -153,22 +156,8 @@ impl Bench<'_, Fit> {
         Ok(Some(rows))
     }
 
-    fn row(&self, cell: &Cell<()>, place: VisitInRun) -> FitRow {
-        let (facts, step) = (&self.facts, &cell.step);
-        let device = facts.device_of(step);
-        FitRow {
-            run_id: facts.run_id.clone(),
-            engine: facts.engine_of(step).to_string(),
-            device: device.map(|device| device.id.clone()).unwrap_or_default(),
-            device_name: device.map(|device| device.name.clone()).unwrap_or_default(),
-            model: step.model.clone(),
-            axes: AxisValues::new(facts.engine_of(step), facts.settings_of(step)),
-            batch_size: step.batch_size as i64,
-            cell: step.index as i64,
-            visit: place.visit,
-            qualified: facts.qualified(step),
-            ..FitRow::default()
-        }
+    fn row(&self, at: &VisitTo<Fit>) -> FitRow {
+        FitRow { visit: at.visit, ..row_of_cell!(FitRow, &self.facts, &at.cell.step) }
     }
 }
 

@@ -208,13 +208,8 @@ mod tests {
             largest,
             errors: [0.021, 0.022],
         };
-        Results {
-            device: "CPU".into(),
-            fits: vec![fit("cpu", 0.021), fit("torch", 0.022)],
-            failed: Vec::new(),
-            agreements: vec![agreement],
-            surface: None,
-        }
+        let fits = vec![fit("cpu", 0.021), fit("torch", 0.022)];
+        Results { fits, agreements: vec![agreement], ..Results::default() }
     }
 
     #[test]

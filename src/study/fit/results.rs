@@ -1,13 +1,12 @@
 //! A study of fits from its stored tables: losses by epoch, what setup and steps took, whether engines agree, a fitted surface.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
 
-use crate::error::Result;
 use crate::settings::{AXES, Precision, Role, Value};
 use crate::stats::quantile::median;
-use crate::store::{FitRow, Status, SurfaceRow, rows_of};
-use crate::study::series::{Origin, Varied};
+use crate::store::{FitRow, SurfaceRow};
+use crate::study::Visited;
+use crate::study::series::Varied;
 
 /// Losses of the same seed are compared over this many updates, in fp32. Later, rounding makes the paths of any two programs diverge: a rectifier
 /// switches in one and not yet in the other, and from then on they descend differently. In PyTorch, initial weights that differ by one rounding led to
@@ -17,7 +16,7 @@ pub const SAME_EPOCHS: usize = 20;
 pub const SAME: f64 = 1e-4;
 
 /// A study as stored.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Results {
     pub device: String,
     /// In the order of the plan.
@@ -31,7 +30,7 @@ pub struct Results {
 }
 
 /// One fit.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct FitCurve {
     /// What differs between fits beside the number of points: `cpu`, `torch, threads 1`.
     pub name: String,
@@ -93,14 +92,6 @@ pub struct FittedSurface {
 }
 
 impl Results {
-    /// Reads a run directory, finished or under way.
-    ///
-    /// # Errors
-    /// As [`rows_of`].
-    pub fn read(path: &Path) -> Result<Self> {
-        Ok(Self::of(&rows_of(path)?, &rows_of(path)?))
-    }
-
     /// The study that these rows make.
     pub fn of(rows: &[FitRow], surfaces: &[SurfaceRow]) -> Self {
         let mut cells: BTreeMap<i64, Vec<&FitRow>> = BTreeMap::new();
@@ -108,16 +99,15 @@ impl Results {
             cells.entry(row.cell).or_default().push(row);
         }
         let firsts: Vec<&FitRow> = cells.values().map(|rows| rows[0]).collect();
-        let varied = Varied::of(firsts.iter().map(|row| origin(row)));
-        let failed = rows.iter().filter(|row| matches!(row.status, Status::Failed | Status::OutOfMemory));
+        let varied = Varied::of(firsts.iter().map(|row| row.origin()));
+        let failed = rows.iter().filter(|row| row.status.is_failure());
         let fits: BTreeMap<i64, FitCurve> = cells
             .iter()
-            .filter_map(|(cell, rows)| Some((*cell, curve(rows, varied.name(origin(rows[0]), true))?)))
+            .filter_map(|(cell, rows)| Some((*cell, curve(rows, varied.name(rows[0].origin(), true))?)))
             .collect();
         let mut tasks: BTreeMap<String, Vec<&FitCurve>> = BTreeMap::new();
         // In other precisions what two programs differ by is no rounding of one bit in a million.
-        let single =
-            |cell: &i64| cells[cell][0].axes.get(precision_place()) == Some(Value::Name(Precision::Fp32.name()));
+        let single = |cell: &i64| cells[cell][0].axes.of_key("precision") == Some(Value::Name(Precision::Fp32.name()));
         for (cell, fit) in fits.iter().filter(|(cell, _)| single(cell)) {
             tasks.entry(task(cells[cell][0])).or_default().push(fit);
         }
@@ -134,15 +124,6 @@ impl Results {
     pub fn disagreements(&self) -> impl Iterator<Item = &Agreement> {
         self.agreements.iter().filter(|agreement| !agreement.holds())
     }
-}
-
-fn origin(row: &FitRow) -> Origin<'_> {
-    Origin { engine: &row.engine, device: &row.device, model: &row.model, axes: row.axes }
-}
-
-/// The place of the precision among the axes.
-fn precision_place() -> usize {
-    AXES.iter().position(|axis| axis.key == "precision").unwrap_or(usize::MAX)
 }
 
 /// What is computed, whatever computes it: fits of one task have the same losses.

@@ -65,6 +65,7 @@ impl Fit {
 mod tests {
     use super::*;
     use crate::study::Spec;
+    use crate::study::tests::read_back;
 
     fn parse(body: &str) -> Result<Fit> {
         crate::study::tests::parse("fit", body, Fit::of)
@@ -72,15 +73,12 @@ mod tests {
 
     #[test]
     fn the_resolved_spec_reads_back_the_same() {
-        for body in [
+        let bodies = [
             "",
             "[sweep]\nbatch_size = [100, 400]\n[train]\nlearning_rate = 0.01\noptimizer = [\"adam\", \"rmsprop\"]",
             "[engine]\nname = [\"cpu\", \"torch\"]\noptional = \"torch\"\nthreads = [1, 2]\n[measure]\nepochs = 10\nseed = 3\ntime_limit = \"90s\"",
-        ] {
-            let fit = parse(body).expect("valid");
-            let text = fit.to_toml();
-            assert_eq!(Spec::parse(&text, "again.toml").expect(&text), Spec::Fit(Box::new(fit)), "{text}");
-        }
+        ];
+        read_back(bodies.map(parse), Spec::Fit);
         let fit = parse("").expect("valid");
         assert_eq!(
             (fit.subject.learning_rate, fit.measure.epochs, &fit.subject.batch_sizes[..]),

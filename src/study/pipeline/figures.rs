@@ -69,29 +69,21 @@ fn family(limit: &Limit) -> &'static str {
 
 /// A panel for each image size and batch size.
 fn panels(study: &Results) -> Vec<LinePanel> {
-    let knees = study.knees();
-    let mut panels: Vec<((usize, usize), LinePanel)> = Vec::new();
-    for knee in &knees {
-        let first = knee.cells[0];
-        let key = (first.size, first.batch_size);
-        let panel = match panels.iter_mut().find(|panel| panel.0 == key) {
-            Some(panel) => &mut panel.1,
-            None => {
-                let y = format!("Images/s, {size}x{size} pixels, batch size {batch}", size = key.0, batch = key.1);
-                let panel = LinePanel {
-                    x: Quantity::new("Workers", ""),
-                    y: Quantity::new(&y, ""),
-                    lines: Vec::new(),
-                    from_zero: true,
-                };
-                panels.push((key, panel));
-                let last = panels.len() - 1;
-                &mut panels[last].1
-            }
-        };
-        panel.lines.push(line(knee));
+    let mut panels: Vec<LinePanel> = Vec::new();
+    for knee in &study.knees() {
+        let FedCell { size, batch_size, .. } = knee.cells[0];
+        let y = format!("Images/s, {size}x{size} pixels, batch size {batch_size}");
+        match panels.iter_mut().find(|panel| panel.y.name == y) {
+            Some(panel) => panel.lines.push(line(knee)),
+            None => panels.push(LinePanel {
+                x: Quantity::new("Workers", ""),
+                y: Quantity::new(&y, ""),
+                lines: vec![line(knee)],
+                from_zero: true,
+            }),
+        }
     }
-    panels.into_iter().map(|panel| panel.1).collect()
+    panels
 }
 
 fn line(knee: &Knee) -> Line {

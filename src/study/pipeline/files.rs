@@ -96,45 +96,35 @@ pub fn prepare(cache: Cache, files: &[PathBuf]) -> Result<()> {
 /// # Errors
 /// [`crate::error::Kind::Io`], with the name of the file that cannot be looked at.
 pub fn resident_share(files: &[PathBuf]) -> Result<f64> {
-    let mut all = InMemory::default();
+    let (mut resident, mut pages) = (0, 0);
     for path in files {
-        let own = InMemory::of(path).map_err(|e| Error::io("look at the image", path, &e))?;
-        all = InMemory { resident: all.resident + own.resident, pages: all.pages + own.pages };
+        let in_memory = in_memory(path).map_err(|e| Error::io("look at the image", path, &e))?;
+        resident += in_memory.iter().filter(|&&page| page & 1 == 1).count();
+        pages += in_memory.len();
     }
-    Ok(all.resident as f64 / all.pages.max(1) as f64)
+    Ok(resident as f64 / pages.max(1) as f64)
 }
 
-/// Pages of files that are in the page cache, and all of them.
-#[derive(Clone, Copy, Debug, Default)]
-struct InMemory {
-    resident: usize,
-    pages: usize,
-}
-
-impl InMemory {
-    fn of(path: &Path) -> io::Result<Self> {
-        let file = File::open(path)?;
-        let length = usize::try_from(file.metadata()?.len()).map_err(io::Error::other)?;
-        if length == 0 {
-            return Ok(Self::default());
-        }
-        // SAFETY: a new mapping of an open file, of its length, which nothing else refers to.
-        let mapped =
-            unsafe { libc::mmap(std::ptr::null_mut(), length, libc::PROT_READ, libc::MAP_SHARED, file.as_raw_fd(), 0) };
-        if mapped == libc::MAP_FAILED {
-            return Err(io::Error::last_os_error());
-        }
-        let mut answer = vec![0u8; length.div_ceil(page_size())];
-        // SAFETY: the mapping has this length, and the answer a byte for each of its pages.
-        let asked = unsafe { libc::mincore(mapped, length, answer.as_mut_ptr().cast()) };
-        let error = io::Error::last_os_error();
-        // SAFETY: the mapping of above, which is not used any more.
-        unsafe { libc::munmap(mapped, length) };
-        if asked != 0 {
-            return Err(error);
-        }
-        Ok(Self { resident: answer.iter().filter(|&&page| page & 1 == 1).count(), pages: answer.len() })
+/// For each page of a file whether it is in the page cache, in the lowest bit.
+fn in_memory(path: &Path) -> io::Result<Vec<u8>> {
+    let file = File::open(path)?;
+    let length = usize::try_from(file.metadata()?.len()).map_err(io::Error::other)?;
+    let mut answer = vec![0u8; length.div_ceil(page_size())];
+    if length == 0 {
+        return Ok(answer);
     }
+    // SAFETY: a new mapping of an open file, of its length, which nothing else refers to.
+    let mapped =
+        unsafe { libc::mmap(std::ptr::null_mut(), length, libc::PROT_READ, libc::MAP_SHARED, file.as_raw_fd(), 0) };
+    if mapped == libc::MAP_FAILED {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: the mapping has this length, and the answer a byte for each of its pages.
+    let asked = unsafe { libc::mincore(mapped, length, answer.as_mut_ptr().cast()) };
+    let error = io::Error::last_os_error();
+    // SAFETY: the mapping of above, which is not used any more.
+    unsafe { libc::munmap(mapped, length) };
+    if asked == 0 { Ok(answer) } else { Err(error) }
 }
 
 fn page_size() -> usize {

@@ -1,7 +1,6 @@
 //! The images of a study: drawn from a seed, encoded, written into a folder that is removed with its owner.
 
 use std::fs::File;
-use std::io::Write;
 use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 
@@ -30,8 +29,6 @@ pub struct MadeSet {
     pub format: Format,
     pub size: usize,
     pub files: Vec<PathBuf>,
-    /// The bytes of all files together.
-    pub bytes: u64,
 }
 
 impl Made {
@@ -77,7 +74,7 @@ fn write_sets(root: &Path, size: usize, spec: &Images, seed: u64) -> Result<Vec<
     for &format in &spec.formats {
         std::fs::create_dir(folder(format)).map_err(|e| no_room(&folder(format), &e))?;
     }
-    let write = |index: usize| -> Result<Vec<MadeFile>> {
+    let write = |index: usize| -> Result<Vec<PathBuf>> {
         let pixels = draw(seed, size, index);
         let one = |&format: &Format| {
             let mut contents = encode(format, size, &pixels)?;
@@ -85,24 +82,18 @@ fn write_sets(root: &Path, size: usize, spec: &Images, seed: u64) -> Result<Vec<
                 contents.truncate(contents.len() / 2);
             }
             let path = folder(format).join(format!("{index:06}.{format}"));
-            let written = File::create(&path).and_then(|mut file| file.write_all(&contents));
-            written.map_err(|e| no_room(&path, &e))?;
-            Ok(MadeFile { path, bytes: contents.len() as u64 })
+            std::fs::write(&path, &contents).map_err(|e| no_room(&path, &e))?;
+            Ok(path)
         };
         spec.formats.iter().map(one).collect()
     };
-    let made = (0..spec.images).into_par_iter().map(write).collect::<Result<Vec<Vec<MadeFile>>>>()?;
-    let set = |(place, &format): (usize, &Format)| {
-        let files = || made.iter().map(|image| &image[place]);
-        let bytes = files().map(|file| file.bytes).sum();
-        MadeSet { format, size, bytes, files: files().map(|file| file.path.clone()).collect() }
+    let made = (0..spec.images).into_par_iter().map(write).collect::<Result<Vec<Vec<PathBuf>>>>()?;
+    let set = |(place, &format): (usize, &Format)| MadeSet {
+        format,
+        size,
+        files: made.iter().map(|image| image[place].clone()).collect(),
     };
     Ok(spec.formats.iter().enumerate().map(set).collect())
-}
-
-struct MadeFile {
-    path: PathBuf,
-    bytes: u64,
 }
 
 /// Damaged files are spread over the set.
@@ -201,28 +192,21 @@ struct Wave {
 
 /// Sine and cosine of a wave's phase at each column, its height included, and at each row.
 struct WaveTable {
-    columns: Vec<Turn>,
-    rows: Vec<Turn>,
-}
-
-#[derive(Clone, Copy)]
-struct Turn {
-    sin: f64,
-    cos: f64,
+    columns: Vec<(f64, f64)>,
+    rows: Vec<(f64, f64)>,
 }
 
 impl WaveTable {
     fn new(wave: &Wave, size: usize) -> Self {
-        let turns = |height: f64, turn: &dyn Fn(f64) -> f64| -> Vec<Turn> {
-            let at = |place: usize| turn(place as f64 / size as f64).sin_cos();
-            (0..size).map(at).map(|(sin, cos)| Turn { sin: height * sin, cos: height * cos }).collect()
-        };
-        Self { columns: turns(wave.height, &|x| wave.across * x + wave.phase), rows: turns(1.0, &|y| wave.down * y) }
+        let places = || (0..size).map(|place| place as f64 / size as f64);
+        let columns = places().map(|x| (wave.across * x + wave.phase).sin_cos());
+        let columns = columns.map(|(sin, cos)| (wave.height * sin, wave.height * cos)).collect();
+        Self { columns, rows: places().map(|y| (wave.down * y).sin_cos()).collect() }
     }
 
     fn at(&self, row: usize, column: usize) -> f64 {
-        let (across, down) = (self.columns[column], self.rows[row]);
-        across.sin * down.cos + across.cos * down.sin
+        let ((sin, cos), down) = (self.columns[column], self.rows[row]);
+        sin * down.1 + cos * down.0
     }
 }
 
@@ -294,7 +278,7 @@ mod tests {
         let lengths: Vec<u64> = raw.files.iter().map(|file| file.metadata().expect("there").len()).collect();
         // 16 x 16 x 3 = 768 bytes.
         assert_eq!(lengths.iter().filter(|&&length| length == 384).count(), 3, "{lengths:?}");
-        assert_eq!(raw.bytes, 7 * 768 + 3 * 384);
+        assert_eq!(lengths.iter().sum::<u64>(), 7 * 768 + 3 * 384);
     }
 
     #[test]

@@ -30,17 +30,19 @@ pub use images::Made;
 pub use plan::Source;
 pub use spec::Pipeline;
 
-use super::{Bench, Cell, Course, Plan, Study, Told, Visit, VisitInRun, failure, visited};
+use super::{Bench, Cell, Course, Plan, Study, Told, Visit, VisitTo, visited};
 use crate::device::root::FilesystemRoot;
 use crate::device::storage::Storage;
 use crate::engine::open::Engines;
 use crate::error::{Error, Kind, Result};
 use crate::run::RowContext;
 use crate::spec::Subject;
-use crate::store::{PipelineRow, RunDirectory, files as names};
+use crate::store::{PipelineRow, RunDirectory, Status, files as names};
+use crate::study::course::rows_that_count;
 use crate::study::training::spec::OnError;
 use crate::units::human;
 use results::Results;
+use rounds::Stages;
 
 visited!(PipelineRow, block);
 
@@ -57,6 +59,7 @@ impl Study for Pipeline {
     type Detail = PipelineRow;
     type Data = ();
     type Supplies = Supplies;
+    type Ready = Stages;
 
     fn subject(&self) -> &Subject {
         &self.subject
@@ -117,14 +120,18 @@ impl Study for Pipeline {
         format!("{format} of {size}x{size}, {cache}, batch size {}, {workers}", step.batch_size)
     }
 
-    fn visit(bench: &mut Bench<Self>, cell: &Cell<Source>, place: VisitInRun, visit: &mut Visit<Self>) -> Result<bool> {
-        visit.rows = bench.measure(cell, place)?;
+    fn prepare(bench: &mut Bench<Self>, cell: &Cell<Source>) -> Result<Stages> {
+        bench.prepare(cell)
+    }
+
+    fn visit(bench: &mut Bench<Self>, at: &VisitTo<Self>, stages: Stages, visit: &mut Visit<Self>) -> Result<bool> {
+        visit.rows = bench.measure(at, stages)?;
         Ok(true)
     }
 
-    fn failed(bench: &Bench<Self>, cell: &Cell<Source>, place: VisitInRun, error: &Error) -> PipelineRow {
-        let (status, error) = (failure(error), Some(error.to_string()));
-        PipelineRow { status, error, stage: "together".to_owned(), ..bench.row(cell, place) }
+    fn failed(bench: &Bench<Self>, at: &VisitTo<Self>, error: &Error) -> PipelineRow {
+        let (status, error, stage) = (Status::of(error), Some(error.to_string()), "together".to_owned());
+        PipelineRow { status, error, stage, ..bench.row(at) }
     }
 
     fn stops_at_an_error(&self) -> bool {
@@ -144,7 +151,7 @@ impl Study for Pipeline {
     }
 
     fn told(path: &Path) -> Result<Told> {
-        let study = Results::read(path)?;
+        let study = Results::of(&rows_that_count(path)?);
         let drawing = figures::drawing(path, &study);
         Ok(Told {
             path: path.to_path_buf(),

@@ -17,6 +17,8 @@ const SIDES: f64 = 0.5;
 /// All that a visit measures with.
 pub struct Stages {
     pub files: Files,
+    /// The share of the files' pages in the page cache before the visit.
+    pub resident: f64,
     pub loaded: Loaded,
     pub examples: Arc<Examples>,
     pub options: Options,
@@ -25,29 +27,23 @@ pub struct Stages {
     pub trainer: Box<dyn Trainer>,
     /// The threads of a stage that workers do.
     pub threads: usize,
+    pub cores: usize,
     pub engine_threads: usize,
 }
 
 /// What a visit has found so far.
 #[derive(Debug, Default)]
 pub struct VisitResults {
-    /// In the order in which they are measured.
-    pub alone: Vec<Alone>,
+    /// Each stage and each side with its name, in the order in which they are measured.
+    pub alone: Vec<(&'static str, Done)>,
     pub fed: Option<Fed>,
-}
-
-/// One stage, or one side.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Alone {
-    pub name: &'static str,
-    pub done: Done,
 }
 
 impl VisitResults {
     fn add(&mut self, name: &'static str, done: Done) {
-        match self.alone.iter_mut().find(|known| known.name == name && known.done.threads == done.threads) {
-            Some(known) => known.done = known.done.and(done),
-            None => self.alone.push(Alone { name, done }),
+        match self.alone.iter_mut().find(|(known, before)| *known == name && before.threads == done.threads) {
+            Some((_, before)) => *before = before.and(done),
+            None => self.alone.push((name, done)),
         }
     }
 }

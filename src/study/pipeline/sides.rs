@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use super::scheduling::Clocks;
 use super::stages::{self, Done, Ready, While};
-use crate::data::loader::{Loader, Options};
+use crate::data::loader::{Loaded, Loader, Options};
 use crate::device::counters::thread_time;
 use crate::engine::train::Trainer;
 use crate::error::{Error, Result};
@@ -19,34 +19,48 @@ pub struct Beside {
     pub training: Done,
 }
 
-/// Takes batches from a loader and drops them.
-struct Drain<'a> {
+/// Takes the batches of a loader, one epoch after the other.
+pub struct Drain<'a> {
     loader: &'a mut Loader,
     epoch: usize,
 }
 
 impl<'a> Drain<'a> {
-    /// Begins an epoch and goes on until no batch is left that was made ahead of time.
-    fn settled(loader: &'a mut Loader, options: Options) -> Result<Self> {
+    pub fn new(loader: &'a mut Loader) -> Self {
         loader.begin(0);
-        let mut drain = Self { loader, epoch: 0 };
-        for _ in 0..options.workers.max(1) * (options.prefetch + 1) {
+        Self { loader, epoch: 0 }
+    }
+
+    /// Goes on until no batch is left that was made ahead of time.
+    fn settled(loader: &'a mut Loader, options: Options) -> Result<Self> {
+        let mut drain = Self::new(loader);
+        for _ in 0..made_ahead(options) {
             drain.take()?;
         }
         Ok(drain)
     }
 
-    /// The images of the next batch.
+    /// The images of the next batch, which is dropped.
     fn take(&mut self) -> Result<u64> {
+        self.batch(|batch| batch.labels.len() as u64)
+    }
+
+    /// Lets `work` have the next batch.
+    pub fn batch<T>(&mut self, work: impl FnOnce(&Loaded) -> T) -> Result<T> {
         for _ in 0..2 {
             if let Some(batch) = self.loader.next_batch()? {
-                return Ok(batch.labels.len() as u64);
+                return Ok(work(batch));
             }
             self.epoch += 1;
             self.loader.begin(self.epoch);
         }
         Err(Error::data("the data set makes no batch"))
     }
+}
+
+/// The batches that a loader has at hand, or its workers in their hands, when its buffers have reached their level.
+pub fn made_ahead(options: Options) -> usize {
+    options.workers.max(1) * (options.prefetch + 1)
 }
 
 /// Runs the loader by itself, for `seconds` or a little longer: whole rounds of its workers, since workers that began together also finish together.

@@ -149,6 +149,7 @@ impl Pipeline {
 mod tests {
     use super::*;
     use crate::study::Spec;
+    use crate::study::tests::read_back;
 
     fn parse(body: &str) -> Result<Pipeline> {
         let body = format!("[model]\nname = \"mnist_cnn\"\n{body}");
@@ -165,11 +166,7 @@ mod tests {
             "[engine]\nname = [\"cpu\", \"cudnn\"]\noptional = \"cudnn\"",
             "[train]\nprecision = \"fp32\"\ndata = [\"pageable\", \"pinned\"]\n[engine]\nname = \"cudnn\"",
         ];
-        for body in bodies {
-            let pipeline = parse(body).expect("valid");
-            let text = pipeline.to_toml();
-            assert_eq!(Spec::parse(&text, "again.toml").expect(&text), Spec::Pipeline(Box::new(pipeline)), "{text}");
-        }
+        read_back(bodies.map(parse), Spec::Pipeline);
         // By hand: the defaults have 3 formats, 2 caches and 4 numbers of workers; then 2 x 2 x 2 of each.
         assert_eq!(
             (parse(bodies[0]).expect("valid").cell_count(), parse(bodies[3]).expect("valid").cell_count()),

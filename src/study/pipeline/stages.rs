@@ -56,17 +56,6 @@ impl Done {
     }
 }
 
-/// What one thread did.
-#[derive(Clone, Copy, Debug)]
-struct ThreadWork {
-    start: Instant,
-    end: Instant,
-    images: u64,
-    cpu_s: f64,
-    delay_s: f64,
-    bytes: u64,
-}
-
 /// Runs `work` on `threads` threads for `seconds`: each is given its first image, and takes every `threads`-th one.
 ///
 /// # Errors
@@ -77,7 +66,8 @@ where
 {
     let barrier = Barrier::new(threads + 1);
     let limit = Duration::from_secs_f64(seconds);
-    let one = |thread: usize| -> Result<ThreadWork> {
+    // What one thread did, with its beginning and its end.
+    let one = |thread: usize| -> Result<(Instant, Instant, Done)> {
         // The first image pays for memory and for cold caches. A thread that panics on it must still reach the barrier: otherwise the other
         // threads, and the thread that waits for them, would wait forever.
         let begun = catch_unwind(AssertUnwindSafe(|| {
@@ -89,14 +79,16 @@ where
         let (mut work, first) = begun.map_err(|_| died())?;
         first?;
         let (cpu, delay, start) = (thread_time(), thread_delay(), Instant::now());
-        let (mut index, mut images, mut bytes) = (thread, 0, 0);
-        while images == 0 || start.elapsed() < limit {
+        let (mut index, mut done) = (thread, Done::default());
+        while done.images == 0 || start.elapsed() < limit {
             index += threads;
-            bytes += work(index)? as u64;
-            images += 1;
+            done.file_bytes += work(index)? as u64;
+            done.images += 1;
         }
         let end = Instant::now();
-        Ok(ThreadWork { start, end, images, cpu_s: thread_time() - cpu, delay_s: thread_delay() - delay, bytes })
+        done.cpu_s = thread_time() - cpu;
+        done.delay_s = Some((thread_delay() - delay) / threads as f64);
+        Ok((start, end, done))
     };
     std::thread::scope(|scope| {
         let workers: Vec<_> = (0..threads)
@@ -109,22 +101,16 @@ where
             .collect();
         barrier.wait();
         let stored = storage_bytes();
-        let mut done = Done { threads, ..Done::default() };
         // All of them: the scope itself panics over one that has died and was not asked for.
-        let shares: Vec<Result<ThreadWork>> =
+        let shares: Vec<Result<_>> =
             workers.into_iter().map(|worker| worker.join().unwrap_or_else(|_| Err(died()))).collect();
-        let shares = shares.into_iter().collect::<Result<Vec<ThreadWork>>>()?;
-        for share in &shares {
-            done.images += share.images;
-            done.cpu_s += share.cpu_s;
-            done.delay_s = Some(done.delay_s.unwrap_or(0.0) + share.delay_s / threads as f64);
-            done.file_bytes += share.bytes;
-        }
+        let shares = shares.into_iter().collect::<Result<Vec<_>>>()?;
         // By the threads' own clocks: this one may get a core later than they do.
-        let (first, last) = (shares.iter().map(|share| share.start).min(), shares.iter().map(|share| share.end).max());
-        done.elapsed_s = first.zip(last).map_or(0.0, |(first, last)| (last - first).as_secs_f64());
-        done.storage_bytes = storage_bytes().zip(stored).map(|(after, before)| after.saturating_sub(before));
-        Ok(done)
+        let (first, last) = (shares.iter().map(|share| share.0).min(), shares.iter().map(|share| share.1).max());
+        let elapsed_s = first.zip(last).map_or(0.0, |(first, last)| (last - first).as_secs_f64());
+        let storage_bytes = storage_bytes().zip(stored).map(|(after, before)| after.saturating_sub(before));
+        let done = shares.into_iter().map(|(.., done)| done).reduce(Done::and).unwrap_or_default();
+        Ok(Done { threads, elapsed_s, storage_bytes, ..done })
     })
 }
 
@@ -174,11 +160,10 @@ impl Loaded {
                 break;
             }
         }
-        match last {
-            Some(error) if loaded.contents.is_empty() => Err(error),
-            None if loaded.contents.is_empty() => Err(Error::data("no image can be opened")),
-            _ => Ok(loaded),
+        if loaded.contents.is_empty() {
+            return Err(last.unwrap_or_else(|| Error::data("no image can be opened")));
         }
+        Ok(loaded)
     }
 
     fn content(&self, index: usize) -> &Content {

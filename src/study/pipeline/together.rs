@@ -4,10 +4,11 @@ use std::collections::BTreeSet;
 use std::time::Instant;
 
 use super::scheduling::Clocks;
+use super::sides::{Drain, made_ahead};
 use super::storage_bytes;
 use crate::data::loader::{Loader, Options};
 use crate::engine::train::{Batch, Trainer};
-use crate::error::{Error, Result};
+use crate::error::Result;
 
 /// A window has at least this many batches of each worker.
 const ROUNDS: usize = 4;
@@ -16,7 +17,7 @@ const ROUNDS: usize = 4;
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Fed {
     pub images: u64,
-    pub batches: u64,
+    pub batches: usize,
     pub elapsed_s: f64,
     pub clocks: Clocks,
     /// The time in which the training had no batch.
@@ -46,43 +47,32 @@ impl Fed {
 /// after a batch of the same worker, since workers that began together also finish together.
 pub fn together(loader: &mut Loader, trainer: &mut dyn Trainer, options: Options, seconds: f64) -> Result<Fed> {
     let round = options.workers.max(1);
-    let settled = (round * (options.prefetch + 1)).next_multiple_of(round).max(2 * round);
-    let mut fed = Fed::default();
     let mut skipped = BTreeSet::new();
-    loader.begin(0);
-    let mut epoch = 0;
-    let mut number = 0;
-    let mut start = Instant::now();
-    let (mut clocks, mut stored) = (Clocks::now(), storage_bytes());
-    loop {
-        if number == settled {
-            fed = Fed::default();
-            (stored, clocks, start) = (storage_bytes(), Clocks::now(), Instant::now());
-        }
-        let counted = number.saturating_sub(settled);
-        if counted >= ROUNDS * round && counted.is_multiple_of(round) && start.elapsed().as_secs_f64() >= seconds {
-            break;
-        }
+    let mut drain = Drain::new(loader);
+    let mut turn = |fed: &mut Fed| -> Result<()> {
         let asked = Instant::now();
-        let Some(batch) = loader.next_batch()? else {
-            if number == 0 {
-                return Err(Error::data("the data set makes no batch"));
+        drain.batch(|batch| {
+            fed.wait_s += asked.elapsed().as_secs_f64();
+            // Each epoch skips the same file again.
+            skipped.extend(batch.skipped.iter().map(|why| why.lines().next().unwrap_or_default().to_owned()));
+            // All its images may be among those left out.
+            if !batch.labels.is_empty() {
+                trainer.step(Batch { inputs: &batch.inputs, labels: &batch.labels })?;
+                fed.images += batch.labels.len() as u64;
+                fed.batches += 1;
             }
-            epoch += 1;
-            loader.begin(epoch);
-            continue;
-        };
-        fed.wait_s += asked.elapsed().as_secs_f64();
-        // Each epoch skips the same file again.
-        skipped.extend(batch.skipped.iter().map(|why| why.lines().next().unwrap_or_default().to_owned()));
-        // All its images may be among those left out.
-        if batch.labels.is_empty() {
-            continue;
-        }
-        number += 1;
-        trainer.step(Batch { inputs: &batch.inputs, labels: &batch.labels })?;
-        fed.images += batch.labels.len() as u64;
-        fed.batches += 1;
+            Ok(())
+        })?
+    };
+    let mut before = Fed::default();
+    while before.batches < made_ahead(options) {
+        turn(&mut before)?;
+    }
+    let mut fed = Fed::default();
+    let (stored, clocks, start) = (storage_bytes(), Clocks::now(), Instant::now());
+    while fed.batches < ROUNDS * round || !fed.batches.is_multiple_of(round) || start.elapsed().as_secs_f64() < seconds
+    {
+        turn(&mut fed)?;
     }
     fed.elapsed_s = start.elapsed().as_secs_f64();
     fed.clocks = Clocks::now().since(clocks);

@@ -2,16 +2,17 @@
 
 use std::sync::Arc;
 
-use super::super::{Bench, Cell, VisitInRun};
+use super::super::{Bench, Cell, VisitTo};
 use super::files::{self, Files};
-use super::rounds::{Alone, Stages, VisitResults};
-use super::stages::{Loaded, Ready};
+use super::rounds::{Stages, VisitResults};
+use super::stages::{Done, Loaded, Ready};
 use super::together::Fed;
 use super::{Pipeline, Source};
 use crate::data::loader::{Loader, Options};
 use crate::data::{Examples, Normal};
 use crate::error::{Error, Result};
-use crate::store::{AxisValues, PipelineRow};
+use crate::run::row_of_cell;
+use crate::store::PipelineRow;
 use crate::study::training::spec::OnError;
 
 /// Examples of an epoch of all stages together, so that a window ends before its epoch.
@@ -21,82 +22,78 @@ const EPOCH: usize = 100_000;
 const ROUNDS: usize = 4;
 
 impl Bench<'_, Pipeline> {
-    pub(super) fn measure(&mut self, cell: &Cell<Source>, place: VisitInRun) -> Result<Vec<PipelineRow>> {
-        let (measure, source) = (&self.spec.measure, cell.beside);
-        let Some(set) = self.supplies.made.set(source.format, source.size) else { return Ok(Vec::new()) };
+    pub(super) fn prepare(&mut self, cell: &Cell<Source>) -> Result<Stages> {
+        let Source { format, size, cache, workers } = cell.beside;
+        let none = || Error::data(format!("no images of {size}x{size} were made as {format}"));
+        let set = self.supplies.made.set(format, size).ok_or_else(none)?;
         let classes = cell.step.workload.network.output().count();
-        let all = Files::new(set, source.cache, classes);
+        let all = Files::new(set, cache, classes);
         let all = Files { passes: EPOCH.div_ceil(all.paths.len()), ..all };
         let skip = self.spec.loader.on_error == OnError::Skip;
         let files = Files { passes: 1, ..if skip { all.clone().that_open() } else { all.clone() } };
-        files::prepare(source.cache, &files.paths)?;
+        files::prepare(cache, &files.paths)?;
         let resident = files::resident_share(&files.paths)?;
         let loaded = Loaded::new(&files)?;
         let options = Options {
             batch_size: cell.step.batch_size,
-            workers: source.workers,
+            workers,
             prefetch: self.spec.loader.prefetch,
             shuffle: true,
             drop_last: true,
-            seed: measure.seed,
+            seed: self.spec.measure.seed,
             skip,
         };
-        let threads = source.workers.max(1);
         let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-        // A GPU's step is one thread of the processor, whose times say nothing of how long it takes.
-        let on_processor = self.facts.device_of(&cell.step).is_none_or(|device| !device.id.starts_with("cuda"));
         let engine_threads = cell.step.workload.settings.threads.unwrap_or(cores).clamp(1, cores);
-        let engine_threads = if on_processor { engine_threads } else { 1 };
+        let engine_threads = if self.is_on_processor(cell) { engine_threads } else { 1 };
         let normal = Normal::symmetric(files.shape().channels());
         let examples = Arc::new(Examples::new(Box::new(all), normal, files.shape()));
         let engine = self.engines.get(cell.step.engine)?;
         let batches = ready(&examples, options, engine.needs_whole_batches())?;
-        let trainer = engine.train(&cell.step.workload);
-        self.mark_unqualified(cell)?;
-        let trainer = trainer?;
+        let trainer = engine.train(&cell.step.workload)?;
+        let threads = workers.max(1);
+        Ok(Stages { files, resident, loaded, examples, options, batches, trainer, threads, cores, engine_threads })
+    }
+
+    /// A GPU's step is one thread of the processor, whose times say nothing of how long it takes.
+    fn is_on_processor(&self, cell: &Cell<Source>) -> bool {
+        self.facts.device_of(&cell.step).is_none_or(|device| !device.id.starts_with("cuda"))
+    }
+
+    pub(super) fn measure(&self, at: &VisitTo<Pipeline>, mut stages: Stages) -> Result<Vec<PipelineRow>> {
+        let (cell, measure) = (at.cell, &self.spec.measure);
         let empty = PipelineRow {
-            read_method: files.method.to_string(),
-            resident_share: Some(resident),
-            cores: Some(cores as f64),
-            ..self.row(cell, place)
+            read_method: stages.files.method.to_string(),
+            resident_share: Some(stages.resident),
+            cores: Some(stages.cores as f64),
+            ..self.row(at)
         };
-        let mut bench = Stages { files, loaded, examples, options, batches, trainer, threads, engine_threads };
         let mut found = VisitResults::default();
         for _ in 0..ROUNDS {
-            bench.round(&mut found, measure.stage_time_s / ROUNDS as f64, measure.together_time_s / ROUNDS as f64)?;
+            stages.round(&mut found, measure.stage_time_s / ROUNDS as f64, measure.together_time_s / ROUNDS as f64)?;
         }
-        let mut rows: Vec<PipelineRow> = found.alone.iter().map(|stage| row_of(&empty, stage)).collect();
-        rows.extend(found.fed.map(|fed| together_row(&empty, cell, &fed, on_processor && engine_threads == 1)));
+        let one_thread = self.is_on_processor(cell) && stages.engine_threads == 1;
+        let mut rows: Vec<PipelineRow> = found.alone.iter().map(|(name, done)| row_of(&empty, name, done)).collect();
+        rows.extend(found.fed.map(|fed| together_row(&empty, cell, &fed, one_thread)));
         Ok(rows)
     }
 
-    pub(super) fn row(&self, cell: &Cell<Source>, place: VisitInRun) -> PipelineRow {
-        let device = self.facts.device_of(&cell.step);
-        let Source { format, size, cache, workers } = cell.beside;
+    pub(super) fn row(&self, at: &VisitTo<Pipeline>) -> PipelineRow {
+        let Source { format, size, cache, workers } = at.cell.beside;
         PipelineRow {
-            run_id: self.facts.run_id.clone(),
-            engine: self.facts.engine_of(&cell.step).to_string(),
-            device: device.map(|device| device.id.clone()).unwrap_or_default(),
-            device_name: device.map(|device| device.name.clone()).unwrap_or_default(),
-            model: cell.step.model.clone(),
-            axes: AxisValues::new(self.facts.engine_of(&cell.step), self.facts.settings_of(&cell.step)),
             storage: self.supplies.storage.clone(),
             format: format.to_string(),
             image_size: size as i64,
             cache: cache.to_string(),
-            batch_size: cell.step.batch_size as i64,
             workers: workers as i64,
-            cell: cell.step.index as i64,
-            block: place.block,
-            visit: place.visit,
-            qualified: self.facts.qualified(&cell.step),
-            ..PipelineRow::default()
+            block: at.block,
+            visit: at.visit,
+            ..row_of_cell!(PipelineRow, &self.facts, &at.cell.step)
         }
     }
 }
 
-fn row_of(empty: &PipelineRow, stage: &Alone) -> PipelineRow {
-    let Alone { name, done } = *stage;
+fn row_of(empty: &PipelineRow, name: &str, done: &Done) -> PipelineRow {
     PipelineRow {
         stage: name.to_owned(),
         stage_threads: done.threads as i64,

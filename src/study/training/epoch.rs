@@ -13,13 +13,13 @@ use crate::error::Result;
 pub(super) const EVALUATED: usize = 500;
 
 /// A network in training with the source of its batches.
-pub(super) enum Runner {
+pub enum Runner {
     Fed(Box<Fed>),
     Own(Box<dyn EpochTrainer>),
 }
 
 /// A network that our loader feeds.
-pub(super) struct Fed {
+pub struct Fed {
     trainer: Box<dyn Trainer>,
     loader: Loader,
     test: Option<Loader>,
@@ -31,8 +31,8 @@ pub(super) struct EpochTimes {
     pub epoch_s: f64,
     /// In training steps, copies of the batch included; `None` for an engine that feeds itself and does not say.
     pub compute_s: Option<f64>,
-    /// `None` for an engine that feeds itself.
-    pub parts: Option<EpochPhases>,
+    /// Seconds of copies, forward passes, backward passes and updates in all steps together; `None` for an engine that feeds itself.
+    pub phases: Option<[f64; 4]>,
     pub user_s: Option<f64>,
     pub system_s: Option<f64>,
     pub counts: Counts,
@@ -43,15 +43,6 @@ pub(super) struct EpochTimes {
     pub steps: Vec<TimedStep>,
     /// Why examples were left out.
     pub skipped: Vec<String>,
-}
-
-/// The phases of all steps together.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(super) struct EpochPhases {
-    pub copy_s: f64,
-    pub forward_s: f64,
-    pub backward_s: f64,
-    pub optimizer_s: f64,
 }
 
 /// How the test examples are classified.
@@ -73,7 +64,7 @@ pub(super) struct TimedStep {
 
 impl Runner {
     /// A runner whose batches come from our loader.
-    pub fn fed(engine: &mut dyn Engine, workload: &Workload, data: &DataSet, options: Options) -> Result<Self> {
+    pub(super) fn fed(engine: &mut dyn Engine, workload: &Workload, data: &DataSet, options: Options) -> Result<Self> {
         let trainer = engine.train(workload)?;
         let loader = Loader::new(data.train.clone(), options)?;
         let evaluation = Options { batch_size: EVALUATED, workers: 0, shuffle: false, drop_last: false, ..options };
@@ -82,7 +73,12 @@ impl Runner {
     }
 
     /// Trains for an epoch, or its first `limit` steps. The counters are those of this process.
-    pub fn epoch(&mut self, epoch: usize, limit: Option<usize>, counters: Option<&Session>) -> Result<EpochTimes> {
+    pub(super) fn epoch(
+        &mut self,
+        epoch: usize,
+        limit: Option<usize>,
+        counters: Option<&Session>,
+    ) -> Result<EpochTimes> {
         match self {
             Self::Own(own) => own.epoch(epoch, limit).map(EpochTimes::from),
             Self::Fed(fed) => {
@@ -100,7 +96,7 @@ impl Runner {
     }
 
     /// Classifies the test examples; `None` where there are none.
-    pub fn evaluate(&mut self) -> Result<Option<Evaluated>> {
+    pub(super) fn evaluate(&mut self) -> Result<Option<Evaluated>> {
         match self {
             Self::Own(own) => Ok(Some(Evaluated { score: own.evaluate()?, skipped: Vec::new() })),
             Self::Fed(fed) => {
@@ -121,7 +117,7 @@ impl Runner {
     }
 
     /// Back to the initial parameters.
-    pub fn reset(&mut self) -> Result<()> {
+    pub(super) fn reset(&mut self) -> Result<()> {
         match self {
             Self::Own(own) => own.reset(),
             Self::Fed(fed) => fed.trainer.reset(),
@@ -131,7 +127,7 @@ impl Runner {
 
 fn fed_epoch(trainer: &mut dyn Trainer, loader: &mut Loader, epoch: usize, limit: Option<usize>) -> Result<EpochTimes> {
     let mut timed = EpochTimes::default();
-    let mut parts = EpochPhases::default();
+    let mut phases = [0.0; 4];
     let (mut loss, mut compute_s) = (0.0, 0.0);
     let start = Instant::now();
     loader.begin(epoch);
@@ -147,25 +143,17 @@ fn fed_epoch(trainer: &mut dyn Trainer, loader: &mut Loader, epoch: usize, limit
         }
         let times = trainer.step(Batch { inputs: &batch.inputs, labels: &batch.labels })?;
         let examples = batch.labels.len();
-        parts.add(&times);
+        let own = [times.h2d_s, times.forward_s, times.backward_s, times.optimizer_s];
+        phases.iter_mut().zip(own).for_each(|(sum, phase)| *sum += phase.unwrap_or(0.0));
         compute_s += times.step_s;
         timed.examples += examples;
         loss += times.loss.unwrap_or(f64::NAN) * examples as f64;
         timed.steps.push(TimedStep { examples, step_s: Some(times.step_s), wait_s: Some(wait_s), loss: times.loss });
     }
     timed.epoch_s = start.elapsed().as_secs_f64();
-    (timed.compute_s, timed.parts) = (Some(compute_s), Some(parts));
+    (timed.compute_s, timed.phases) = (Some(compute_s), Some(phases));
     timed.loss = (timed.examples > 0).then(|| loss / timed.examples as f64);
     Ok(timed)
-}
-
-impl EpochPhases {
-    fn add(&mut self, times: &crate::engine::StepTimes) {
-        self.copy_s += times.h2d_s.unwrap_or(0.0);
-        self.forward_s += times.forward_s.unwrap_or(0.0);
-        self.backward_s += times.backward_s.unwrap_or(0.0);
-        self.optimizer_s += times.optimizer_s.unwrap_or(0.0);
-    }
 }
 
 impl From<OwnEpoch> for EpochTimes {

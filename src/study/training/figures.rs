@@ -31,7 +31,7 @@ fn chart(source: &Path, study: &Results) -> TrainingChart {
     if !curves.is_empty() {
         panels.push(against_workers(&curves));
     }
-    if batches > 1 && study.cells.iter().any(|cell| cell.means.test_accuracy.is_some()) {
+    if batches > 1 && study.cells.iter().any(|cell| cell.test_accuracy().is_some()) {
         panels.push(accuracy(study));
     }
     let advice = report::advice(study).join(". ");
@@ -114,7 +114,7 @@ fn against_workers(curves: &[WorkerCurve]) -> LinePanel {
 fn accuracy(study: &Results) -> LinePanel {
     let mut lines = Vec::new();
     for cell in &study.cells {
-        let Some(accuracy) = cell.means.test_accuracy else { continue };
+        let Some(accuracy) = cell.test_accuracy() else { continue };
         let point = LinePoint { x: cell.batch_size as f64, y: 100.0 * accuracy, sd: 0.0 };
         let known = lines.iter().find(|line: &&Line| line.name == cell.series);
         if known.is_none_or(|line| line.points.iter().all(|known| known.x != point.x)) {
@@ -128,15 +128,15 @@ fn accuracy(study: &Results) -> LinePanel {
 /// Steps, waiting, and the rest. If the engine does not report the time of its steps, everything except the waiting counts as steps.
 fn bar(cell: &CellEpochs) -> Option<Stack> {
     let whole = cell.times.mean;
-    let wait = cell.means.wait_s?;
-    let compute = cell.means.compute_s.unwrap_or(whole - wait);
+    let wait = cell.mean(|row| row.wait_time_s)?;
+    let compute = cell.mean(|row| row.compute_time_s).unwrap_or(whole - wait);
     let parts = vec![compute, wait, (whole - compute - wait).max(0.0)];
     Some(Stack { name: cell.name(), parts, note: note(cell) })
 }
 
 /// The counters of an epoch: the processor's counters if available, else the kernel's.
 fn note(cell: &CellEpochs) -> String {
-    let get = |name: &str| cell.means.counters.get(name);
+    let get = |name: &str| cell.mean(|row| row.counters.get(name));
     let of =
         |part: &str, whole: &str| get(part).zip(get(whole)).filter(|(_, of)| *of > 0.0).map(|(part, of)| part / of);
     let counted = |name: &str, noun| get(name).map(|count| format!("{} {noun}", human::count(count.round() as u64)));

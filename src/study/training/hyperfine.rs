@@ -1,5 +1,7 @@
 //! A training study in the JSON that hyperfine exports, so that its scripts read it.
 
+use std::collections::BTreeSet;
+
 use serde_json::{Map, Value, json};
 
 use crate::study::training::results::{CellEpochs, Results};
@@ -11,19 +13,19 @@ pub fn json(study: &Results) -> Value {
 }
 
 fn entry(cell: &CellEpochs, study: &Results) -> Value {
-    let times: Vec<f64> = cell.epochs.iter().map(|epoch| epoch.seconds).collect();
-    let memory: Option<Vec<i64>> = cell.epochs.iter().map(|epoch| epoch.memory_bytes).collect();
+    let times: Vec<f64> = cell.rows.iter().filter_map(|row| row.epoch_time_s).collect();
+    let memory: Option<Vec<i64>> = cell.rows.iter().map(|row| row.memory_used_bytes).collect();
     let mut entry = json!({
         "command": cell.name(),
         "mean": cell.times.mean,
         "stddev": cell.times.sd,
         "median": cell.times.median,
-        "user": cell.means.user_s,
-        "system": cell.means.system_s,
+        "user": cell.mean(|row| row.user_time_s),
+        "system": cell.mean(|row| row.system_time_s),
         "min": cell.times.min,
         "max": cell.times.max,
         "times": times,
-        "exit_codes": vec![0; cell.epochs.len()],
+        "exit_codes": vec![0; cell.rows.len()],
     });
     if let (Some(memory), Some(object)) = (memory, entry.as_object_mut()) {
         object.insert("memory_usage_byte".to_owned(), json!(memory));
@@ -49,16 +51,11 @@ fn parameters(cell: &CellEpochs, study: &Results) -> Map<String, Value> {
     let mut parameters: Map<String, Value> =
         varied.map(|(name, value)| (name.to_owned(), Value::String(value))).collect();
     // A cell without workers has no depth; an empty text would be no number for hyperfine's scripts.
-    if let Some(depth) = cell.prefetch.filter(|_| depths_vary(study)) {
+    let depths: BTreeSet<usize> = study.cells.iter().filter_map(|cell| cell.prefetch).collect();
+    if let Some(depth) = cell.prefetch.filter(|_| depths.len() > 1) {
         parameters.insert("prefetch".to_owned(), Value::String(depth.to_string()));
     }
     parameters
-}
-
-fn depths_vary(study: &Results) -> bool {
-    let mut depths = study.cells.iter().filter_map(|cell| cell.prefetch);
-    let first = depths.next();
-    depths.any(|depth| Some(depth) != first)
 }
 
 #[cfg(test)]

@@ -11,7 +11,6 @@ mod plan;
 mod raw;
 pub mod report;
 pub mod results;
-mod rows;
 pub mod spec;
 #[cfg(test)]
 mod tests;
@@ -22,17 +21,17 @@ use std::path::Path;
 pub use plan::Loader;
 pub use spec::Training;
 
-use super::{Bench, Cell, Course, Plan, Study, Told, Visit, VisitInRun, visited};
+use super::{Bench, Cell, Course, Plan, Study, Told, Visit, VisitTo, visited};
 use crate::data::{self, DataSet};
 use crate::engine::open::Engines;
 use crate::error::{Error, Kind, Result};
 use crate::run::RowContext;
 use crate::spec::Subject;
-use crate::store::{BatchRow, EpochRow, RunDirectory};
+use crate::store::{BatchRow, EpochRow, RunDirectory, Status};
 use crate::units::human;
+use epoch::Runner;
 use raw::RawFiles;
 use results::Results;
-use rows::VisitContext;
 use spec::{Loading, OnError};
 
 visited!(EpochRow, block);
@@ -44,6 +43,7 @@ impl Study for Training {
     type Detail = BatchRow;
     type Data = DataSet;
     type Supplies = RawFiles;
+    type Ready = Runner;
 
     fn subject(&self) -> &Subject {
         &self.subject
@@ -105,12 +105,16 @@ impl Study for Training {
         format!("{}, {}", facts.name_of(&cell.step), human::counted(cell.beside.workers as u64, "worker"))
     }
 
-    fn visit(bench: &mut Bench<Self>, cell: &Cell<Loader>, place: VisitInRun, visit: &mut Visit<Self>) -> Result<bool> {
-        bench.train(cell, place, visit).map(|()| true)
+    fn prepare(bench: &mut Bench<Self>, cell: &Cell<Loader>) -> Result<Runner> {
+        bench.prepare(cell)
     }
 
-    fn failed(bench: &Bench<Self>, cell: &Cell<Loader>, place: VisitInRun, error: &Error) -> EpochRow {
-        VisitContext { facts: &bench.facts, data: bench.data, cell, place }.failed(error)
+    fn visit(bench: &mut Bench<Self>, at: &VisitTo<Self>, runner: Runner, visit: &mut Visit<Self>) -> Result<bool> {
+        bench.train(at, runner, visit).map(|()| true)
+    }
+
+    fn failed(bench: &Bench<Self>, at: &VisitTo<Self>, error: &Error) -> EpochRow {
+        EpochRow { status: Status::of(error), error: Some(error.to_string()), ..bench.row(at) }
     }
 
     fn stops_at_an_error(&self) -> bool {

@@ -14,13 +14,8 @@ use crate::study::training::spec::Loading;
 #[derive(Debug)]
 pub struct RawFiles {
     folder: PathBuf,
-    written: OnceCell<RawSplits>,
-}
-
-#[derive(Clone, Debug)]
-struct RawSplits {
-    train: RawExamples,
-    test: Option<RawExamples>,
+    /// For training, and for tests where there are any.
+    written: OnceCell<(RawExamples, Option<RawExamples>)>,
 }
 
 impl RawFiles {
@@ -33,17 +28,17 @@ impl RawFiles {
     /// # Errors
     /// [`crate::error::Kind::Io`] where the files cannot be written; [`crate::error::Kind::Spec`] where the examples are not in memory.
     pub fn feed(&self, data: &DataSet, loading: &Loading, cell: &Cell<Loader>) -> Result<Feed> {
-        let parts = match self.written.get() {
+        let (train, test) = match self.written.get() {
             Some(parts) => parts.clone(),
             None => {
                 let train = self.write("train", &data.train)?;
                 let test = data.test.as_ref().map(|test| self.write("test", test)).transpose()?;
-                self.written.get_or_init(|| RawSplits { train, test }).clone()
+                self.written.get_or_init(|| (train, test)).clone()
             }
         };
         Ok(Feed {
-            train: parts.train,
-            test: parts.test,
+            train,
+            test,
             shape: data.shape,
             mean: data.normal.mean.clone(),
             sd: data.normal.sd.clone(),

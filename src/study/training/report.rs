@@ -71,11 +71,11 @@ fn numbers(cell: &CellEpochs) -> [String; 9] {
         human::seconds(times.min),
         human::seconds(times.max),
         times.runs.to_string(),
-        seconds(cell.means.user_s),
-        seconds(cell.means.system_s),
+        seconds(cell.mean(|row| row.user_time_s)),
+        seconds(cell.mean(|row| row.system_time_s)),
         human::count(cell.throughput().round() as u64),
         cell.waiting().map_or_else(unknown, human::percent),
-        cell.means.test_accuracy.map_or_else(unknown, |share| format!("{:.2} %", 100.0 * share)),
+        cell.test_accuracy().map_or_else(unknown, |share| format!("{:.2} %", 100.0 * share)),
     ]
 }
 
@@ -155,7 +155,7 @@ fn engines(study: &Results) -> Document {
 /// The counters of an epoch that any cell has, and that are not zero everywhere.
 fn counters(study: &Results) -> Document {
     let mut document = Document::default();
-    let value = |cell: &CellEpochs, name: &str| cell.means.counters.get(name);
+    let value = |cell: &CellEpochs, name: &str| cell.mean(|row| row.counters.get(name));
     let names: Vec<&str> = crate::store::CounterValues::names()
         .into_iter()
         .filter(|name| study.cells.iter().any(|cell| value(cell, name).is_some_and(|value| value > 0.0)))
@@ -281,8 +281,8 @@ pub fn warnings(study: &Results) -> Vec<Warning> {
     let odd: Vec<&CellEpochs> = study.cells.iter().filter(|cell| cell.outliers.contains(&true)).collect();
     if let Some(first) = odd.first() {
         let in_first_block = odd.iter().all(|cell| {
-            let flags = cell.epochs.iter().zip(&cell.outliers);
-            flags.filter(|(_, outlier)| **outlier).all(|(epoch, _)| epoch.block == 0)
+            let flags = cell.rows.iter().zip(&cell.outliers);
+            flags.filter(|(_, outlier)| **outlier).all(|(row, _)| row.block == 0)
         });
         warnings.push(Warning::OutlyingEpochs { cells: odd.len(), first: first.name(), in_first_block });
     }
@@ -371,24 +371,32 @@ mod tests {
     }
 
     #[test]
-    fn a_gain_beyond_the_waiting_is_said_not_to_be_the_loaders() {
+    fn a_gain_beyond_the_waiting_is_not_the_loaders() {
         let waits = |workers, block, seconds| EpochRow {
             wait_time_s: Some(0.017 * seconds),
             ..row(64, workers, block, seconds)
         };
-        let rows = [waits(0, 0, 10.0), waits(2, 0, 8.2), waits(0, 1, 10.0), waits(2, 1, 8.2)];
+        let advised = |[without, with]: [f64; 2]| {
+            let rows = [0, 1].map(|block| [waits(0, block, without), waits(2, block, with)]).concat();
+            advice(&Results::of(&rows)).concat()
+        };
+        // 18 % shorter, with 1.7 % of waiting; 1.5 % shorter can be the loader's.
         assert_eq!(
-            advice(&Results::of(&rows)),
-            [
-                "cpu, batch size 64: no workers; with 2 an epoch is 18 % shorter, which is not the loader's: the training waits for it only 1.7 % of the time"
-            ]
+            advised([10.0, 8.2]),
+            "cpu, batch size 64: no workers; with 2 an epoch is 18 % shorter, which is not the loader's: the training waits for it only 1.7 % of the time"
+        );
+        assert!(
+            advised([10.0, 9.85]).starts_with("cpu, batch size 64: 2 workers, an epoch 1.5 % shorter than without")
         );
     }
 
     #[test]
     fn batch_sizes_with_one_advice_share_a_sentence() {
-        let waits =
-            |batch, workers, share: f64| EpochRow { wait_time_s: Some(10.0 * share), ..row(batch, workers, 0, 10.0) };
+        // A gain of a third is not the loader's where it takes 0.2 %.
+        let waits = |batch, workers, share: f64| {
+            let seconds = if workers == 0 { 15.0 } else { 10.0 };
+            EpochRow { wait_time_s: Some(seconds * share), ..row(batch, workers, 0, seconds) }
+        };
         let hardly = |batch, share| [waits(batch, 0, share), waits(batch, 2, share)];
         let said = |rows: Vec<_>| advice(&Results::of(&rows));
         let two = [hardly(64, 0.002), hardly(128, 0.003)].concat();
@@ -396,7 +404,7 @@ mod tests {
         assert_eq!(said(two.clone()), [format!("cpu, batch size 64 and 128: no workers{end}")]);
         // A curve that waits has its own sentence.
         let three = said([two, hardly(256, 0.5).to_vec()].concat());
-        assert!(three.len() == 2 && three[1].starts_with("cpu, batch size 256: "), "{three:?}");
+        assert!(three.len() == 2 && three[1].starts_with("cpu, batch size 256: 2 workers"), "{three:?}");
     }
 
     #[test]

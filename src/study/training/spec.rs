@@ -118,6 +118,7 @@ impl Training {
 mod tests {
     use super::*;
     use crate::study::Spec;
+    use crate::study::tests::read_back;
 
     fn parse(body: &str) -> Result<Training> {
         let body = format!("[model]\nname = \"mnist_cnn\"\n{body}");
@@ -140,11 +141,7 @@ mod tests {
             "[engine]\nname = [\"cpu\", \"cudnn\"]\noptional = \"cudnn\"",
             "[sweep]\nbatch_size = [64, 512]\n[measure]\nrepetitions = 2\ntime_limit = \"90s\"\ncounters = false\nseed = 9",
         ];
-        for body in bodies {
-            let training = parse(body).expect("valid");
-            let text = training.to_toml();
-            assert_eq!(Spec::parse(&text, "again.toml").expect(&text), Spec::Training(Box::new(training)), "{text}");
-        }
+        read_back(bodies.map(parse), Spec::Training);
     }
 
     #[test]

@@ -1,19 +1,7 @@
 mod recorded;
 
-use std::sync::Arc;
-
 use super::*;
-use crate::data::digits::{SHAPE, TrainOrTest, draw};
-use crate::data::loader::{Loader, Options};
-use crate::data::{self, Examples, Normal};
-use crate::engine::Workload;
-use crate::engine::cpu::CpuEngine;
-use crate::engine::refusing::Refusing;
-use crate::engine::train::{Batch, Score};
-use crate::engine::{Engine, Settings};
-use crate::network::{Builder, Conv2d, Dense, MaxPool2d, Network, Operation, Padding};
-use crate::settings::{EngineName, Optimizer, Precision};
-use crate::study::tests::{Ran, in_another_process, in_memory, on_cpu, parse};
+use crate::study::tests::{Ran, in_memory, on_cpu, parse};
 
 fn spec(body: &str) -> Training {
     let model = "[model]\nname = \"small\"\n[[model.layers]]\ntype = \"conv2d\"\nout_channels = 4\nkernel = 3\n\
@@ -111,68 +99,26 @@ fn an_epoch_without_a_full_batch_is_refused_where_only_full_ones_count() {
 }
 
 /// Correct answers in percent of 1,000 test digits, after three epochs over 4,000 training digits.
-fn accuracy(network: Network) -> f64 {
-    let train = draw(1, TrainOrTest::Train, 4000);
-    let normal = Normal::of(&train, 1);
-    let examples = |set| Arc::new(Examples::new(Box::new(set), normal.clone(), SHAPE));
-    let settings = Settings {
-        optimizer: Optimizer::Adam,
-        learning_rate: 2e-3,
-        precision: Precision::Fp32,
-        threads: Some(2),
-        ..Settings::default()
-    };
-    let options =
-        Options { batch_size: 50, workers: 0, prefetch: 1, shuffle: true, drop_last: false, seed: 1, skip: false };
-    let mut trainer = CpuEngine::cpu(None)
-        .train(&Workload { network: Arc::new(network), batch_size: 50, settings })
-        .expect("a trainer");
-    let mut loader = Loader::new(examples(train), options).expect("a loader");
-    for epoch in 0..3 {
-        loader.begin(epoch);
-        while let Some(batch) = loader.next_batch().expect("a batch") {
-            trainer.step(Batch { inputs: &batch.inputs, labels: &batch.labels }).expect("a step");
-        }
-    }
-    let mut tests = Loader::new(examples(draw(1, TrainOrTest::Test, 1000)), Options { batch_size: 250, ..options })
-        .expect("a loader");
-    tests.begin(0);
-    let mut score = Score::default();
-    while let Some(batch) = tests.next_batch().expect("a batch") {
-        score = score.and(trainer.evaluate(Batch { inputs: &batch.inputs, labels: &batch.labels }).expect("evaluated"));
-    }
-    100.0 * score.accuracy().expect("examples")
+fn accuracy(layers: &[&str]) -> f64 {
+    let layers: String = layers.iter().map(|layer| format!("[[model.layers]]\ntype = {layer}\n")).collect();
+    let body = format!(
+        "[model]\nname = \"t\"\n{layers}[sweep]\nbatch_size = 50\n\
+         [train]\noptimizer = \"adam\"\nlearning_rate = 0.002\nprecision = \"fp32\"\n[engine]\nname = \"cpu\"\nthreads = 2\n\
+         [data]\nsource = \"digits\"\nexamples = 4000\ntest_examples = 1000\n\
+         [measure]\nrepetitions = 1\nepochs = 3\nwarmup_steps = 0"
+    );
+    let Ran { rows, .. } = run_study(&parse("training", &body, Training::of).expect("valid"), &[]);
+    100.0 * rows.last().and_then(|row| row.test_accuracy).expect("evaluated")
 }
 
 #[test]
 fn drawn_digits_are_hard_for_a_linear_model_and_not_for_a_convolutional_one() {
-    let mut linear = Builder::new("linear", SHAPE).expect("a network");
-    linear.then("flatten", Operation::Flatten).expect("a layer");
-    linear.then("fc", Dense { out_features: 10, bias: true }).expect("a layer");
-    let mut deep = Builder::new("deep", SHAPE).expect("a network");
-    for (block, channels) in [8, 16].into_iter().enumerate() {
-        deep.then(format!("conv{block}"), Conv2d { padding: Padding::all(1), ..Conv2d::square(channels, 3) })
-            .expect("a layer");
-        deep.then(format!("relu{block}"), Operation::Relu).expect("a layer");
-        deep.then(format!("pool{block}"), MaxPool2d::square(2)).expect("a layer");
-    }
-    deep.then("flatten", Operation::Flatten).expect("a layer");
-    deep.then("fc", Dense { out_features: 10, bias: true }).expect("a layer");
-    let (linear, deep) = (accuracy(linear.finish().expect("a network")), accuracy(deep.finish().expect("a network")));
+    let end = ["\"flatten\"", "\"dense\"\nout_features = 10"];
+    let [first, second] =
+        [8, 16].map(|channels| format!("\"conv2d\"\nout_channels = {channels}\nkernel = 3\npadding = 1"));
+    let (relu, pool) = ("\"relu\"", "\"max_pool2d\"\nkernel = 2");
+    let blocks = [first.as_str(), relu, pool, second.as_str(), relu, pool];
+    let (linear, deep) = (accuracy(&end), accuracy(&[&blocks[..], &end].concat()));
     // The standard error of a share of 1,000 is at most 1.6 points.
     assert!(deep > linear + 5.0 && deep > 93.0, "linear {linear} %, convolutional {deep} %");
-}
-
-#[test]
-fn a_training_on_the_replacement_of_a_refused_algorithm_is_not_marked_as_checked() {
-    let body = BODY.replace("[32]", "[20, 32]").replace("[\"cpu\", \"candle\"]", "\"cpu\"");
-    let engines = Engines::of(EngineName::Cpu, Box::new(Refusing::at(32)));
-    let Ran { rows: epochs, outcome, said, .. } = run_with(&spec(&body), engines, &[]);
-    assert!(outcome.complete && epochs.iter().all(|row| row.error.is_none()));
-    // Whatever the workers: three cells of each batch size, twice, each with a warm-up and two epochs.
-    for size in [20, 32] {
-        let own: Vec<&EpochRow> = epochs.iter().filter(|row| row.batch_size == size).collect();
-        assert!(own.len() == 18 && own.iter().all(|row| row.qualified == Some(size == 20)), "at {size}");
-    }
-    assert!(said.len() == 1 && said[0].contains(Refusing::SAID) && said[0].contains("`qualified` = false"), "{said:?}");
 }

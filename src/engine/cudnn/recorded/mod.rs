@@ -23,7 +23,7 @@ use std::sync::{Mutex, PoisonError};
 use device::Device;
 
 /// The library to which a call belongs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Library {
     Driver,
     CublasLt,
@@ -81,14 +81,16 @@ pub fn begin(fault: Option<Fault>) {
     IS_ON.store(true, Ordering::SeqCst);
 }
 
-/// Runs the test of that name in its own process, in which alone this is true.
+/// Runs the test of that name in its own process, with a cache of its own, in which alone this is true.
 pub fn is_apart(test: &str) -> bool {
     const CHILD: &str = "BATCHSTEP_TEST_RECORDED";
     if std::env::var_os(CHILD).is_some() {
         return true;
     }
     let mut command = std::process::Command::new(std::env::current_exe().unwrap());
-    let output = command.args([test, "--exact", "--nocapture"]).env(CHILD, "1").output().unwrap();
+    let cache = tempfile::tempdir().unwrap();
+    command.args([test, "--exact", "--nocapture"]).env(CHILD, "1").env("XDG_CACHE_HOME", cache.path());
+    let output = command.output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     false
 }

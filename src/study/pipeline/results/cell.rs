@@ -4,10 +4,11 @@ use std::collections::BTreeMap;
 
 use super::model::{Demands, Limit, Prediction, Stage, predict, slowest_stage};
 use super::sides::{self, Half, SideTimes, Sides};
-use super::{FedCell, GOOD, Held, Varied, origin};
-use crate::settings::{AXES, Value};
+use super::{FedCell, GOOD, Held, Varied};
+use crate::settings::Value;
 use crate::stats::quantile::median;
 use crate::store::PipelineRow;
+use crate::study::Visited;
 
 /// If the training waits for less than this share of the time, its step is what limits it.
 const WAITS: f64 = 0.05;
@@ -72,7 +73,7 @@ pub fn of(rows: &[&PipelineRow], varied: &Varied) -> Option<FedCell> {
     let bytes = sum(&|row| row.file_bytes).filter(|bytes| *bytes > 0.0);
     let elapsed = row.elapsed_s?;
     Some(FedCell {
-        series: varied.name(origin(row), varied.engine),
+        series: varied.name(row.origin(), varied.engine),
         format: row.format.clone(),
         size: row.image_size as usize,
         cache: row.cache.clone(),
@@ -169,8 +170,7 @@ fn sides_of(rows: &[&PipelineRow]) -> Option<Sides> {
 /// The share of our threads' waits for a core that other processes cause: all of it if we have no more threads than cores, else in proportion to
 /// the processor time that they use.
 fn kept_by_others(together: &PipelineRow, others_s: f64) -> Option<f64> {
-    let place = AXES.iter().position(|axis| axis.column == "threads");
-    let engine = match place.and_then(|place| together.axes.get(place)) {
+    let engine = match together.axes.of_key("threads") {
         _ if !is_processor(together) => 1.0,
         Some(Value::Count(threads)) => threads as f64,
         _ => together.cores?,

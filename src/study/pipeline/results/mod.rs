@@ -7,13 +7,11 @@ pub mod sides;
 pub(crate) mod tests;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
 
-use crate::error::Result;
 use crate::settings::named;
 use crate::store::{PipelineRow, Status};
-use crate::study::course::rows_that_count;
-use crate::study::series::{Origin, Varied};
+use crate::study::Visited;
+use crate::study::series::Varied;
 use model::{Demands, Limit, Prediction};
 use sides::Sides;
 
@@ -115,15 +113,8 @@ pub struct Within {
     /// By the slowest stage's ceiling.
     pub slowest_stage: usize,
     pub of: usize,
-    /// By the model, among the cells with workers, in which loader and training overlap.
-    pub overlapping: Share,
-}
-
-/// `good` of `of`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Share {
-    pub good: usize,
-    pub of: usize,
+    /// By the model, among the cells with workers, in which loader and training overlap; and the number of those.
+    pub overlapping: [usize; 2],
 }
 
 /// Rates against the number of workers, all else equal.
@@ -138,17 +129,9 @@ pub struct Knee<'a> {
 }
 
 impl Results {
-    /// Reads a run directory of a study, finished or under way.
-    ///
-    /// # Errors
-    /// As [`crate::store::rows_of`].
-    pub fn read(path: &Path) -> Result<Self> {
-        Ok(Self::of(&rows_that_count(path)?))
-    }
-
     /// The study that these rows make.
     pub fn of(rows: &[PipelineRow]) -> Self {
-        let varied = Varied::of(rows.iter().map(origin));
+        let varied = Varied::of(rows.iter().map(Visited::origin));
         let mut groups: BTreeMap<i64, Vec<&PipelineRow>> = BTreeMap::new();
         for row in rows.iter().filter(|row| row.status == Status::Ok) {
             groups.entry(row.cell).or_default().push(row);
@@ -196,10 +179,7 @@ impl Results {
             bounds: count(&|cell| near(cell.ratio_of_bounds)),
             slowest_stage: count(&|cell| near(cell.ratio_of_slowest)),
             of: self.cells.len(),
-            overlapping: Share {
-                good: count(&|cell| cell.workers > 0 && near(cell.ratio)),
-                of: count(&|cell| cell.workers > 0),
-            },
+            overlapping: [count(&|cell| cell.workers > 0 && near(cell.ratio)), count(&|cell| cell.workers > 0)],
         }
     }
 
@@ -233,8 +213,4 @@ impl Results {
 fn enough(rates: &[f64]) -> usize {
     let best = rates.iter().copied().fold(0.0, f64::max);
     rates.iter().position(|rate| *rate >= ENOUGH * best).unwrap_or(0)
-}
-
-fn origin(row: &PipelineRow) -> Origin<'_> {
-    Origin { engine: &row.engine, device: &row.device, model: &row.model, axes: row.axes }
 }

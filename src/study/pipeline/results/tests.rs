@@ -51,7 +51,7 @@ fn a_cell_is_compared_with_the_bounds_of_its_stages() {
     assert_eq!(predicted, [200.0, 250.0, 500.0]);
     let within = study.within();
     assert_eq!((within.model, within.bounds, within.of), (2, 2, 3), "400 of 500 is farther than a tenth");
-    assert_eq!(within.overlapping, Share { good: 1, of: 2 });
+    assert_eq!(within.overlapping, [1, 2]);
     assert_eq!(
         study.cells.iter().map(|cell| cell.held).collect::<Vec<_>>(),
         [Held::Serial, Held::Feeding, Held::Feeding]
@@ -80,10 +80,7 @@ fn what_the_sides_take_from_each_other_is_in_the_prediction() {
     assert_eq!(prediction.limit, Limit::Workers { longest: "decode".into() });
     assert_eq!(cell.bounds.as_ref().map(|bounds| bounds.rate.round()), Some(500.0));
     // 1 / 2.4 ms = 417, which is 0.93 of the predicted 446 and 0.83 of the bound.
-    assert_eq!(
-        study.within(),
-        Within { model: 1, overlapping: Share { good: 1, of: 1 }, bounds: 0, slowest_stage: 0, of: 1 }
-    );
+    assert_eq!(study.within(), Within { model: 1, overlapping: [1, 1], bounds: 0, slowest_stage: 0, of: 1 });
 }
 
 #[test]

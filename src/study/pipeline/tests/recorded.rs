@@ -4,10 +4,9 @@
 use super::*;
 use crate::engine::cudnn::engine::CudnnEngine;
 use crate::engine::cudnn::recorded;
-use crate::settings::{AXES, EngineName, Value};
+use crate::settings::{EngineName, Value};
 use crate::study::pipeline::results::Results;
 
-const FOLDER: &str = "BATCHSTEP_TEST_RECORDED_PIPELINE";
 const NAME: &str = "study::pipeline::tests::recorded::batches_reach_a_gpu_from_pageable_and_from_page_locked_memory";
 
 const BODY: &str = "[sweep]\nbatch_size = [4]\n\
@@ -21,7 +20,7 @@ fn engines() -> Engines {
 }
 
 fn data(row: &PipelineRow) -> Option<Value> {
-    row.axes.get(AXES.iter().position(|axis| axis.key == "data").expect("an axis"))
+    row.axes.of_key("data")
 }
 
 /// In a process of its own.
@@ -63,8 +62,7 @@ fn look() {
 
 #[test]
 fn batches_reach_a_gpu_from_pageable_and_from_page_locked_memory() {
-    match std::env::var_os(FOLDER) {
-        Some(_) => look(),
-        None => in_another_process(NAME, FOLDER),
+    if recorded::is_apart(NAME) {
+        look();
     }
 }

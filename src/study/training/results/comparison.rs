@@ -5,8 +5,9 @@
 
 use std::collections::BTreeMap;
 
-use super::{CellEpochs, Epoch, Results};
+use super::{CellEpochs, Results};
 use crate::stats::repetitions::{Interval, Ratio, Repetitions, paired_ratio};
+use crate::store::EpochRow;
 
 /// How often an interval may miss; of those that are told together, any of them.
 const ERROR: f64 = 0.05;
@@ -23,12 +24,13 @@ pub(super) struct Compared {
 /// Compares two cells. `among`: the number of pairs that such a statement may be about; the intervals of all of them hold together.
 pub(super) fn compare(first: &CellEpochs, second: &CellEpochs, among: usize) -> Compared {
     let mut blocks: BTreeMap<i64, [f64; 2]> = BTreeMap::new();
-    for own in &first.epochs {
-        let same = |other: &&Epoch| (other.block, other.epoch) == (own.block, own.epoch);
-        if let Some(other) = second.epochs.iter().find(same) {
+    let example_s = |row: &EpochRow| row.epoch_time_s.unwrap_or(f64::NAN) / row.examples as f64;
+    for own in &first.rows {
+        let same = |other: &&EpochRow| (other.block, other.epoch) == (own.block, own.epoch);
+        if let Some(other) = second.rows.iter().find(same) {
             let [sum, others] = blocks.entry(own.block).or_default();
-            *sum += own.example_s;
-            *others += other.example_s;
+            *sum += example_s(own);
+            *others += example_s(other);
         }
     }
     let ratios: Vec<f64> = blocks.into_values().map(|[first, second]| second / first).collect();
@@ -128,7 +130,6 @@ pub fn engine_pairs(study: &Results) -> Vec<EnginePair<'_>> {
 mod tests {
     use super::super::tests::row;
     use super::*;
-    use crate::store::EpochRow;
 
     #[test]
     fn the_fastest_comes_first_and_the_others_in_the_order_of_their_means() {

@@ -11,9 +11,10 @@ pub use workers::{Advice, WorkerCurve, WorkerGain, worker_curves};
 
 use crate::error::Result;
 use crate::stats::repetitions::{Repetitions, outliers};
-use crate::store::{CounterValues, EpochRow, Status};
+use crate::store::{EpochRow, Status};
+use crate::study::Visited;
 use crate::study::course::rows_that_count;
-use crate::study::series::{Origin, Varied};
+use crate::study::series::Varied;
 
 /// A study as stored.
 #[derive(Clone, Debug, PartialEq)]
@@ -47,36 +48,12 @@ pub struct CellEpochs {
     pub prefetch: Option<usize>,
     /// Trained on in an epoch.
     pub examples: usize,
-    /// In the order of the run.
-    pub epochs: Vec<Epoch>,
+    /// The epochs that count, in the order of the run.
+    pub rows: Vec<EpochRow>,
+    /// Of their seconds.
     pub times: Repetitions,
     /// For each epoch, whether its time is an outlier among them.
     pub outliers: Vec<bool>,
-    /// Means over the epochs that have them.
-    pub means: Means,
-}
-
-/// One epoch that counts.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Epoch {
-    pub block: i64,
-    /// The number of the epoch within its visit, from 0.
-    pub epoch: i64,
-    pub seconds: f64,
-    /// The seconds over the examples that it trained on.
-    pub example_s: f64,
-    pub memory_bytes: Option<i64>,
-}
-
-/// Means over the epochs of a cell. `None`: not known.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Means {
-    pub user_s: Option<f64>,
-    pub system_s: Option<f64>,
-    pub compute_s: Option<f64>,
-    pub wait_s: Option<f64>,
-    pub test_accuracy: Option<f64>,
-    pub counters: CounterValues,
 }
 
 impl CellEpochs {
@@ -103,7 +80,18 @@ impl CellEpochs {
 
     /// The share of an epoch in which the training waited for its loader.
     pub fn waiting(&self) -> Option<f64> {
-        self.means.wait_s.map(|wait| wait / self.times.mean)
+        self.mean(|row| row.wait_time_s).map(|wait| wait / self.times.mean)
+    }
+
+    /// The mean over the epochs that have this value; `None` if none has.
+    pub fn mean(&self, value: impl Fn(&EpochRow) -> Option<f64>) -> Option<f64> {
+        mean(self.rows.iter().filter_map(value).filter(|value| value.is_finite()))
+    }
+
+    /// The accuracy after a visit's last epoch, the mean over visits.
+    pub fn test_accuracy(&self) -> Option<f64> {
+        let last = self.rows.iter().filter(|row| row.test_accuracy.is_some()).map(|row| row.epoch).max()?;
+        mean(self.rows.iter().filter(|row| row.epoch == last).filter_map(|row| row.test_accuracy))
     }
 }
 
@@ -118,15 +106,15 @@ impl Results {
 
     /// The study that these rows make.
     pub fn of(rows: &[EpochRow]) -> Self {
-        let varied = Varied::of(rows.iter().map(origin));
+        let varied = Varied::of(rows.iter().map(Visited::origin));
         let counted = |row: &&EpochRow| !row.warmup && row.epoch_time_s.is_some();
         let mut groups: BTreeMap<(i64, i64, i64, Option<i64>), Vec<&EpochRow>> = BTreeMap::new();
         for row in rows.iter().filter(counted).filter(|row| row.examples > 0) {
-            let series = varied.name(origin(row), true);
+            let series = varied.name(row.origin(), true);
             let key = (first_cell(rows, &series, &varied), row.batch_size, row.workers, row.prefetch);
             groups.entry(key).or_default().push(row);
         }
-        let failed = rows.iter().filter(|row| matches!(row.status, Status::Failed | Status::OutOfMemory));
+        let failed = rows.iter().filter(|row| row.status.is_failure());
         let counted_rows = || rows.iter().filter(counted);
         Self {
             dataset: rows.first().map(|row| row.dataset.clone()).unwrap_or_default(),
@@ -142,39 +130,17 @@ impl Results {
     }
 }
 
-fn origin(row: &EpochRow) -> Origin<'_> {
-    Origin { engine: &row.engine, device: &row.device, model: &row.model, axes: row.axes }
-}
-
 /// The first cell of a series in the plan.
 fn first_cell(rows: &[EpochRow], series: &str, varied: &Varied) -> i64 {
-    let own = rows.iter().filter(|row| varied.name(origin(row), true) == series);
+    let own = rows.iter().filter(|row| varied.name(row.origin(), true) == series);
     own.map(|row| row.cell).min().unwrap_or(0)
 }
 
 fn cell(rows: &[&EpochRow], varied: &Varied) -> Option<CellEpochs> {
     let first = rows.first()?;
-    let epochs: Vec<Epoch> = rows
-        .iter()
-        .filter_map(|row| {
-            let seconds = row.epoch_time_s?;
-            Some(Epoch {
-                block: row.block,
-                epoch: row.epoch,
-                seconds,
-                example_s: seconds / row.examples as f64,
-                memory_bytes: row.memory_used_bytes,
-            })
-        })
-        .collect();
-    let seconds: Vec<f64> = epochs.iter().map(|epoch| epoch.seconds).collect();
-    let mean = |value: &dyn Fn(&EpochRow) -> Option<f64>| {
-        let values: Vec<f64> = rows.iter().filter_map(|row| value(row)).filter(|value| value.is_finite()).collect();
-        Repetitions::of(&values).map(|values| values.mean)
-    };
-    let counters = CounterValues::names().map(|name| mean(&|row| row.counters.get(name)));
+    let seconds: Vec<f64> = rows.iter().filter_map(|row| row.epoch_time_s).collect();
     Some(CellEpochs {
-        series: varied.name(origin(first), true),
+        series: varied.name(first.origin(), true),
         engine: first.engine.clone(),
         batch_size: usize::try_from(first.batch_size).ok()?,
         workers: usize::try_from(first.workers).ok()?,
@@ -182,23 +148,12 @@ fn cell(rows: &[&EpochRow], varied: &Varied) -> Option<CellEpochs> {
         examples: usize::try_from(first.examples).ok()?,
         times: Repetitions::of(&seconds)?,
         outliers: outliers(&seconds),
-        epochs,
-        means: Means {
-            user_s: mean(&|row| row.user_time_s),
-            system_s: mean(&|row| row.system_time_s),
-            compute_s: mean(&|row| row.compute_time_s),
-            wait_s: mean(&|row| row.wait_time_s),
-            test_accuracy: last_epoch_accuracy(rows),
-            counters: CounterValues(counters),
-        },
+        rows: rows.iter().copied().cloned().collect(),
     })
 }
 
-/// The accuracy after a visit's last epoch, the mean over visits.
-fn last_epoch_accuracy(rows: &[&EpochRow]) -> Option<f64> {
-    let last = rows.iter().filter(|row| row.test_accuracy.is_some()).map(|row| row.epoch).max()?;
-    let values: Vec<f64> = rows.iter().filter(|row| row.epoch == last).filter_map(|row| row.test_accuracy).collect();
-    Repetitions::of(&values).map(|values| values.mean)
+fn mean(values: impl Iterator<Item = f64>) -> Option<f64> {
+    Repetitions::of(&values.collect::<Vec<_>>()).map(|values| values.mean)
 }
 
 #[cfg(test)]

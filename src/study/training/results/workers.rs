@@ -1,5 +1,7 @@
 //! How many workers to use.
 
+use std::collections::BTreeSet;
+
 use super::comparison::{Compared, compare};
 use super::{CellEpochs, Results};
 use crate::stats::repetitions::Interval;
@@ -59,9 +61,7 @@ impl WorkerGain {
 
 /// The curves of a study with at least two numbers of workers each.
 pub fn worker_curves(study: &Results) -> Vec<WorkerCurve<'_>> {
-    let mut depths: Vec<usize> = study.cells.iter().filter_map(|cell| cell.prefetch).collect();
-    depths.sort_unstable();
-    depths.dedup();
+    let depths: BTreeSet<usize> = study.cells.iter().filter_map(|cell| cell.prefetch).collect();
     let mut curves: Vec<WorkerCurve> = Vec::new();
     for cell in &study.cells {
         // Without workers there is no depth, so that cell begins the curve of each depth.
@@ -137,35 +137,6 @@ mod tests {
         // Ratios of 1.5 and 1.49: the interval excludes 1.
         let rows = [row(64, 0, 0, 15.0), row(64, 2, 0, 10.0), row(64, 0, 1, 14.9), row(64, 2, 1, 10.0)];
         assert_eq!(worker_curves(&Results::of(&rows))[0].advice.workers, 2);
-    }
-
-    #[test]
-    fn where_the_training_hardly_waits_no_workers_can_help() {
-        let quick = |workers, block, seconds| crate::store::EpochRow {
-            wait_time_s: Some(0.002 * seconds),
-            ..row(64, workers, block, seconds)
-        };
-        let rows = [quick(0, 0, 15.0), quick(2, 0, 10.0), quick(0, 1, 14.9), quick(2, 1, 10.0)];
-        let study = Results::of(&rows);
-        let advice = worker_curves(&study)[0].advice;
-        assert_eq!(advice.workers, 0, "a gain of a third is not the loader's where it takes 0.2 %");
-        assert!(advice.waiting.is_some_and(|share| (share - 0.002).abs() < 1e-4), "{advice:?}");
-    }
-
-    #[test]
-    fn a_gain_that_is_larger_than_the_waiting_is_not_the_loaders() {
-        let waits = |workers, block, seconds| crate::store::EpochRow {
-            wait_time_s: Some(0.017 * seconds),
-            ..row(64, workers, block, seconds)
-        };
-        let advised = |[without, with]: [f64; 2]| {
-            let rows = [0, 1].map(|block| [waits(0, block, without), waits(2, block, with)]).concat();
-            let advice = worker_curves(&Results::of(&rows))[0].advice;
-            (advice.workers, advice.exceeds_waiting())
-        };
-        // 18 % shorter, with 1.7 % of waiting; 1.5 % shorter can be the loader's.
-        assert_eq!(advised([10.0, 8.2]), (0, true));
-        assert_eq!(advised([10.0, 9.85]), (2, false));
     }
 
     #[test]

@@ -4,9 +4,8 @@
 use super::*;
 use crate::engine::cudnn::engine::CudnnEngine;
 use crate::engine::cudnn::recorded;
-use crate::settings::{AXES, EngineName, Value};
+use crate::settings::{EngineName, Value};
 
-const FOLDER: &str = "BATCHSTEP_TEST_RECORDED_TRAINING";
 const NAME: &str = "study::training::tests::recorded::a_loaders_batches_reach_a_gpu_from_page_locked_memory";
 
 const BODY: &str = "[sweep]\nbatch_size = [20]\n[train]\noptimizer = \"adam\"\nprecision = \"fp32\"\n[engine]\nname = \"cudnn\"\n\
@@ -23,8 +22,7 @@ fn calls(name: &str) -> usize {
 
 /// Whether that way of the batch is stored.
 fn is_data(row: &EpochRow, name: &str) -> bool {
-    let place = AXES.iter().position(|axis| axis.key == "data").expect("an axis");
-    row.axes.get(place).is_some_and(|value| matches!(value, Value::Name(own) if own == name))
+    row.axes.of_key("data").is_some_and(|value| matches!(value, Value::Name(own) if own == name))
 }
 
 /// In a process of its own.
@@ -84,8 +82,7 @@ fn refusals() {
 
 #[test]
 fn a_loaders_batches_reach_a_gpu_from_page_locked_memory() {
-    match std::env::var_os(FOLDER) {
-        Some(_) => look(),
-        None => in_another_process(NAME, FOLDER),
+    if recorded::is_apart(NAME) {
+        look();
     }
 }
