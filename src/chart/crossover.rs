@@ -28,7 +28,7 @@ pub fn scene(chart: &Crossings) -> Scene {
     for panel in &chart.panels {
         bottom = draw_panel(&mut scene, panel, &chart.x, bottom);
     }
-    frame::caption_texts(&mut scene, bottom + 12.0, &chart.caption);
+    frame::caption(&mut scene, bottom + 12.0, &chart.caption);
     scene
 }
 

@@ -1,11 +1,10 @@
 //! What a chart is made of: plain numbers and words. Nothing here knows a file, an engine or a pixel.
 //!
-//! The `summary` of a chart stands under its title; the `caption` says what was measured on what, and which command makes the figure again.
+//! The `summary` of a chart stands under its title; the `caption` says what was measured on what, and last, which command makes the figure again.
 
 use serde::Serialize;
 
 use crate::detect::Findings;
-use crate::units::human;
 
 /// The confidence of the intervals of step times.
 pub const CONFIDENCE: f64 = 0.95;
@@ -20,83 +19,6 @@ pub struct Quantity {
 impl Quantity {
     pub fn new(name: &str, unit: &str) -> Self {
         Self { name: name.to_string(), unit: unit.to_string() }
-    }
-}
-
-/// The PCIe link, as it was read under load.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Link {
-    Pcie {
-        generation: u32,
-        width: u32,
-    },
-    /// The device has none, for instance a CPU.
-    None,
-    /// There may be one, but it could not be read.
-    #[default]
-    Unknown,
-    /// Another program measured, and the figure does not mention a link.
-    NotOurs,
-}
-
-impl std::fmt::Display for Link {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::Pcie { generation, width } => write!(f, "PCIe {generation}.0 x{width}"),
-            Self::Unknown => f.write_str("PCIe link not read"),
-            Self::None | Self::NotOurs => Ok(()),
-        }
-    }
-}
-
-/// Where the numbers come from; printed on the figure, so that a figure without its page can be judged.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Provenance {
-    /// `NVIDIA H200`; unknown for a file that another program measured.
-    pub device: Option<String>,
-    pub engine: Option<String>,
-    pub precision: Option<String>,
-    pub link: Link,
-    /// Whether the values come from a model and were not measured.
-    pub forecast: bool,
-    pub steps: u64,
-    pub blocks: u64,
-    /// False while too little is measured to report jumps.
-    pub reported: bool,
-    /// The share of simulated series like these that have a false alarm; 0.01 is 1 %. `None` if it is not known.
-    pub alarm_rate: Option<f64>,
-    pub aa_rate: Option<f64>,
-    /// The machines, where several measured it, in a sentence.
-    pub machines: Option<String>,
-    /// The command that makes the figure again.
-    pub command: String,
-}
-
-impl Provenance {
-    /// The caption: what ran on what, how often, and how far it can be trusted.
-    pub fn caption(&self) -> String {
-        let mut parts: Vec<String> =
-            [&self.device, &self.engine, &self.precision].into_iter().flatten().cloned().collect();
-        parts.extend(Some(self.link.to_string()).filter(|link| !link.is_empty()));
-        if self.forecast {
-            parts.push(format!("{}, forecast and not measured", human::counted(self.steps, "value")));
-            return parts.join(" \u{b7} ");
-        }
-        let steps = human::counted(self.steps, "step");
-        parts.push(match self.blocks {
-            // A file that another program measured.
-            0 => steps,
-            // Some of its blocks are not whole, and the headline counts those that are.
-            _ if !self.reported => steps,
-            blocks => format!("{steps} in {}", human::counted(blocks, "block")),
-        });
-        if let Some(rate) = self.alarm_rate.filter(|_| self.reported) {
-            parts.push(format!("{} false alarms (simulated)", human::limit(rate)));
-        }
-        if let Some(rate) = self.aa_rate.filter(|_| self.reported) {
-            parts.push(format!("A/A runs: {} false alarms", human::limit(rate)));
-        }
-        parts.join(" \u{b7} ")
     }
 }
 
@@ -120,7 +42,9 @@ pub struct StepTime {
     /// What a batch consists of (`image`): the lower panel shows y / x. `None`: no lower panel.
     pub item: Option<String>,
     pub series: Vec<ChartSeries>,
-    pub provenance: Provenance,
+    /// Whether the values come from a model and were not measured.
+    pub forecast: bool,
+    pub caption: Vec<String>,
 }
 
 /// Step time against batch size of several runs: a panel for each series that any of them has, in which each run has its colour.
@@ -188,7 +112,7 @@ pub struct Timeline {
     pub factors: Vec<Vec<FactorRecord>>,
     /// SM clock (or CPU frequency), temperature. Those without any value are left out.
     pub covariates: Vec<Covariate>,
-    pub provenance: Provenance,
+    pub caption: Vec<String>,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -268,7 +192,7 @@ pub struct Crossings {
     pub caption: Vec<String>,
 }
 
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct CrossingPanel {
     /// What all of them share; empty where there is one panel.
     pub title: String,
@@ -379,35 +303,4 @@ pub struct ReliefPoint {
     pub x: f64,
     pub y: f64,
     pub z: f64,
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_caption_says_what_ran_and_how_reliable_it_is() {
-        let mut provenance = Provenance {
-            device: Some("NVIDIA H200".into()),
-            engine: Some("cudnn engine".into()),
-            precision: Some("tf32".into()),
-            link: Link::Pcie { generation: 5, width: 16 },
-            steps: 10_500,
-            blocks: 30,
-            reported: true,
-            alarm_rate: Some(0.01),
-            aa_rate: Some(0.008),
-            ..Provenance::default()
-        };
-        assert_eq!(
-            provenance.caption(),
-            "NVIDIA H200 \u{b7} cudnn engine \u{b7} tf32 \u{b7} PCIe 5.0 x16 \u{b7} 10,500 steps in 30 blocks \u{b7} \
-             1 % false alarms (simulated) \u{b7} A/A runs: 0.8 % false alarms"
-        );
-        (provenance.device, provenance.engine, provenance.precision) = (None, None, None);
-        (provenance.link, provenance.blocks, provenance.aa_rate) = (Link::None, 1, None);
-        assert_eq!(provenance.caption(), "10,500 steps in 1 block \u{b7} 1 % false alarms (simulated)");
-        provenance.reported = false;
-        assert_eq!(provenance.caption(), "10,500 steps");
-    }
 }

@@ -37,7 +37,7 @@ pub fn scene(chart: &Feeding) -> Scene {
     let title = "What an image takes, each stage alone on one thread";
     let parts = chart.stages.iter().map(String::as_str).zip(STAGES).collect();
     let bottom = Stacks { title, parts, bars: &chart.stacks, of: ("bar", "pipeline.parquet") }.draw(&mut scene, bottom);
-    frame::caption_texts(&mut scene, bottom + 34.0, &chart.caption);
+    frame::caption(&mut scene, bottom + 34.0, &chart.caption);
     scene
 }
 

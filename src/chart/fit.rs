@@ -37,7 +37,7 @@ pub fn scene(chart: &Fits) -> Scene {
         top += RELIEF_HEIGHT + 44.0;
     }
     let bottom = draw_losses(&mut scene, chart, top);
-    frame::caption_texts(&mut scene, bottom + 72.0, &chart.caption);
+    frame::caption(&mut scene, bottom + 72.0, &chart.caption);
     scene
 }
 

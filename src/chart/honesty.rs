@@ -2,7 +2,7 @@
 //! it the state of the hardware. Drift, throttling and warm-up are visible here, so that they are not mistaken for jumps.
 
 use super::axis::{Axis, Scale};
-use super::data::{Covariate, FactorRecord, Link, Quantity, StepRecord, Timeline};
+use super::data::{Covariate, FactorRecord, Quantity, StepRecord, Timeline};
 use super::font;
 use super::frame::{self, LegendEntry, MARGIN, Mark, beyond};
 use super::geometry::{Position, Rect};
@@ -55,12 +55,7 @@ pub fn scene(chart: &Timeline) -> Scene {
     }
     last.draw_x(&mut scene, &ticks);
     last.label_x(&mut scene, &ticks, "Step, in the order of the run");
-    let none = match chart.provenance.link {
-        Link::NotOurs => "The table has no clock.",
-        _ => "No clock was readable.",
-    };
-    let remarks = if readable.is_empty() { vec![none.to_string()] } else { vec![] };
-    frame::caption(&mut scene, last.area.bottom + 74.0, &chart.provenance, &remarks);
+    frame::caption(&mut scene, last.area.bottom + 74.0, &chart.caption);
     scene
 }
 

@@ -35,7 +35,7 @@ pub fn scene(chart: &Prediction) -> Scene {
         draw_against(&mut scene, &chart.against, area);
         top += SQUARE + ROW_GAP;
     }
-    frame::caption_texts(&mut scene, top - ROW_GAP + 60.0, &chart.caption);
+    frame::caption(&mut scene, top - ROW_GAP + 60.0, &chart.caption);
     scene
 }
 

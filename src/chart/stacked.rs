@@ -27,7 +27,7 @@ pub fn scene(chart: &Stacked) -> Scene {
         draw(&mut scene, panel, area);
         top += HEIGHT + ROW_GAP;
     }
-    frame::caption_texts(&mut scene, top - 18.0, &chart.caption);
+    frame::caption(&mut scene, top - 18.0, &chart.caption);
     scene
 }
 

@@ -27,7 +27,7 @@ pub fn scene(chart: &TrainingChart) -> Scene {
     let title = "Where the time of an epoch goes (s)";
     let parts = vec![("training steps", BLUE), ("waiting for the loader", VERMILLION), ("the rest", MUTED)];
     let bottom = Stacks { title, parts, bars: &chart.bars, of: ("cell", "epochs.parquet") }.draw(&mut scene, top);
-    frame::caption_texts(&mut scene, bottom + 34.0, &chart.caption);
+    frame::caption(&mut scene, bottom + 34.0, &chart.caption);
     scene
 }
 

@@ -258,7 +258,7 @@ fn hundredth(value: f64) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::chart::{Provenance, StepRecord};
+    use crate::chart::StepRecord;
 
     #[test]
     fn of_many_steps_the_extremes_stay() {
@@ -273,7 +273,7 @@ mod tests {
             steps: (0..1000).map(record).collect(),
             factors: Vec::new(),
             covariates: Vec::new(),
-            provenance: Provenance::default(),
+            caption: Vec::new(),
         };
         let shown = steps_in_order(&chart, 0, 100);
         let steps: Vec<u64> = shown["step"].as_array().expect("a list").iter().filter_map(Value::as_u64).collect();

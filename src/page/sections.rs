@@ -69,8 +69,7 @@ fn header(html: &mut Html, runs: &[RunPage]) {
     for run in runs {
         let facts = match &run.charts {
             Charts::Sweep { step_time, .. } => {
-                let provenance = &step_time.provenance;
-                std::iter::once(provenance.caption()).chain(provenance.machines.clone()).collect()
+                step_time.caption.split_last().map_or(&[][..], |(_made, said)| said).to_vec()
             }
             Charts::Training(training) => training.caption.first().cloned().into_iter().collect::<Vec<_>>(),
             Charts::Pictures { facts, .. } => vec![facts.clone()],

@@ -149,9 +149,7 @@ fn item<'a>(charts: impl Iterator<Item = &'a StepTime>) -> Option<String> {
 
 fn caption(drawn: &[usize], sources: &[AnalysedRun]) -> Vec<String> {
     let line = |source: &AnalysedRun| {
-        let provenance = provenance(&source.path, &source.found);
-        let machines = provenance.machines.iter().map(|machines| format!(" \u{b7} {machines}")).collect::<String>();
-        format!("{}: {}{machines}", source.path.display(), provenance.caption())
+        format!("{}: {}", source.path.display(), provenance(&source.path, &source.found).join(" \u{b7} "))
     };
     let paths: Vec<&Path> = drawn.iter().map(|&at| sources[at].path.as_path()).collect();
     // All were found with the same options.

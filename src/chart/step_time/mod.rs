@@ -53,13 +53,13 @@ pub fn scene(chart: &StepTime, column: Option<f64>) -> Scene {
         }
         many => format!("{} series. {}", many.len(), tally(many)),
     };
-    let summary = if chart.provenance.forecast { format!("Forecast, not measured. {summary}") } else { summary };
+    let summary = if chart.forecast { format!("Forecast, not measured. {summary}") } else { summary };
     let all: Vec<&ChartSeries> = chart.series.iter().collect();
     let named = shared && several;
     // Of many series each has its own colour.
     let (data, jump) = if named { (MUTED, MUTED) } else { (BLUE, VERMILLION) };
     let mut keys = keys(&all, (data, jump), beyond_axis(chart));
-    if let Some(first) = keys.first_mut().filter(|_| chart.provenance.forecast) {
+    if let Some(first) = keys.first_mut().filter(|_| chart.forecast) {
         *first = (Mark::Dot(data), "forecast".to_owned());
     }
     if chart.item.is_some() && all.iter().any(|series| !series.avoid.is_empty()) {
@@ -81,14 +81,15 @@ pub fn scene(chart: &StepTime, column: Option<f64>) -> Scene {
         let (facet, names, areas) = (several && !shared, column.is_none(), layout.areas(i));
         homeless += PanelPair { chart, series, facet, names, areas }.draw(&mut scene);
     }
-    let remarks = match homeless {
-        0 => vec![],
-        n => vec![format!("{} marked without a label, for want of room.", human::counted(n as u64, "jump"))],
-    };
-    match column {
-        Some(_) => scene.height = (layout.bottom() - 28.0).ceil(),
-        None => frame::caption(&mut scene, layout.bottom(), &chart.provenance, &remarks),
+    if column.is_some() {
+        scene.height = (layout.bottom() - 28.0).ceil();
+        return scene;
     }
+    let (made, said) = chart.caption.split_last().unzip();
+    let homeless = (homeless > 0)
+        .then(|| format!("{} marked without a label, for want of room.", human::counted(homeless as u64, "jump")));
+    let caption: Vec<String> = said.into_iter().flatten().cloned().chain(homeless).chain(made.cloned()).collect();
+    frame::caption(&mut scene, layout.bottom(), &caption);
     scene
 }
 

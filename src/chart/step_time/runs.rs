@@ -42,7 +42,7 @@ pub fn scene(chart: &Runs) -> Scene {
     for (i, panel) in chart.panels.iter().enumerate() {
         Pair { chart, panel, areas: layout.areas(i), titled: !layout.is_single(), named }.draw(&mut scene);
     }
-    frame::caption_texts(&mut scene, layout.bottom(), &chart.caption);
+    frame::caption(&mut scene, layout.bottom(), &chart.caption);
     scene
 }
 
