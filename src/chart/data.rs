@@ -4,6 +4,7 @@
 
 use serde::Serialize;
 
+use super::palette::Color;
 use crate::detect::Findings;
 
 /// The confidence of the intervals of step times.
@@ -115,14 +116,32 @@ pub struct Timeline {
     pub caption: Vec<String>,
 }
 
+/// A study of whole epochs, or of what feeds a training.
 #[derive(Clone, Debug, PartialEq)]
-pub struct TrainingChart {
+pub struct StudyChart {
     pub title: String,
     pub summary: String,
+    /// What a point with its deviation is.
+    pub point: &'static str,
     pub panels: Vec<LinePanel>,
-    /// The time of an epoch of each cell: training steps, waiting for the loader, the rest; and what was counted beside it.
-    pub bars: Vec<Stack>,
+    /// Of each panel.
+    pub height: f64,
+    pub predicted: Vec<Predicted>,
+    /// What a predicted rate may be limited by.
+    pub limits: Vec<String>,
+    pub stacks: Stacks,
     pub caption: Vec<String>,
+}
+
+/// Bars with what is written about them.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Stacks {
+    pub title: &'static str,
+    /// The names of the parts, beside the title, and their colours.
+    pub parts: Vec<(String, Color)>,
+    pub bars: Vec<Stack>,
+    /// What a bar stands for, and the table that has those that are left out.
+    pub of: (&'static str, &'static str),
 }
 
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -239,27 +258,12 @@ pub struct ReferenceLevel {
     pub name: String,
 }
 
-#[derive(Clone, Debug, PartialEq)]
-pub struct Feeding {
-    pub title: String,
-    pub summary: String,
-    /// Rates against the number of workers; two in a row.
-    pub panels: Vec<LinePanel>,
-    pub predicted: Vec<Predicted>,
-    /// What a rate may be limited by.
-    pub limits: Vec<String>,
-    /// The names of the parts of the stacks, in their order.
-    pub stages: Vec<String>,
-    pub stacks: Vec<Stack>,
-    pub caption: Vec<String>,
-}
-
 /// A measured rate and its prediction, in the same unit.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Predicted {
     pub predicted: f64,
     pub measured: f64,
-    /// The place of the predicted limit in [`Feeding::limits`].
+    /// The place of the predicted limit in [`StudyChart::limits`].
     pub limit: usize,
 }
 

@@ -9,7 +9,6 @@
 pub mod axis;
 mod crossover;
 mod data;
-mod feeding;
 pub mod figures;
 mod fit;
 mod font;
@@ -27,9 +26,9 @@ pub mod scene;
 mod stacked;
 mod stacks;
 mod step_time;
+mod study;
 #[cfg(test)]
 mod tests;
-mod training;
 
 use std::path::Path;
 
@@ -42,9 +41,9 @@ pub enum Chart {
     StepTime(StepTime),
     Runs(Runs),
     Timeline(Timeline),
-    Training(TrainingChart),
+    Training(StudyChart),
     Prediction(Prediction),
-    Feeding(Feeding),
+    Feeding(StudyChart),
     Crossings(Crossings),
     Fits(Fits),
     Stacked(Stacked),
@@ -89,9 +88,8 @@ impl Chart {
             Self::StepTime(chart) => &mut chart.title,
             Self::Runs(chart) => &mut chart.title,
             Self::Timeline(chart) => &mut chart.title,
-            Self::Training(chart) => &mut chart.title,
+            Self::Training(chart) | Self::Feeding(chart) => &mut chart.title,
             Self::Prediction(chart) => &mut chart.title,
-            Self::Feeding(chart) => &mut chart.title,
             Self::Crossings(chart) => &mut chart.title,
             Self::Fits(chart) => &mut chart.title,
             Self::Stacked(chart) => &mut chart.title,
@@ -104,9 +102,8 @@ impl Chart {
             Self::StepTime(chart) => step_time::scene(chart, None),
             Self::Runs(chart) => step_time::runs(chart),
             Self::Timeline(chart) => honesty::scene(chart),
-            Self::Training(chart) => training::scene(chart),
+            Self::Training(chart) | Self::Feeding(chart) => study::scene(chart),
             Self::Prediction(chart) => prediction::scene(chart),
-            Self::Feeding(chart) => feeding::scene(chart),
             Self::Crossings(chart) => crossover::scene(chart),
             Self::Fits(chart) => fit::scene(chart),
             Self::Stacked(chart) => stacked::scene(chart),

@@ -1,6 +1,6 @@
 //! The data of the page's charts, as JSON.
 //!
-//! The numbers are those of the PNG charts and of `jumps.json`: they come from [`StepTime`], [`Timeline`] and [`TrainingChart`], and nothing is
+//! The numbers are those of the PNG charts and of `jumps.json`: they come from [`StepTime`], [`Timeline`] and [`StudyChart`], and nothing is
 //! estimated again here. Values of charts are rounded to six digits, finer than any screen; the documents are not rounded.
 
 use std::collections::BTreeMap;
@@ -11,7 +11,7 @@ use super::{Charts, RunPage};
 use crate::analysis::{Analysed, Series};
 use crate::chart::axis::{Scale, ascending, scale_of};
 use crate::chart::typeset;
-use crate::chart::{CONFIDENCE, ChartSeries, Covariate, LinePanel, Quantity, Stack, StepTime, Timeline, TrainingChart};
+use crate::chart::{CONFIDENCE, ChartSeries, Covariate, LinePanel, Quantity, Stack, StepTime, StudyChart, Timeline};
 use crate::detect::{Jump, Kink, Point, Verdict};
 use crate::report::position;
 use crate::units::human;
@@ -239,10 +239,10 @@ fn panel(panel: &LinePanel) -> Value {
     })
 }
 
-fn bars(training: &TrainingChart) -> Vec<Value> {
+fn bars(training: &StudyChart) -> Vec<Value> {
     let parts = |bar: &Stack| bar.parts.iter().copied().map(rounded).collect::<Vec<_>>();
     let bar = |bar: &Stack| json!({"name": bar.name, "parts": parts(bar), "note": bar.note});
-    training.bars.iter().map(bar).collect()
+    training.stacks.bars.iter().map(bar).collect()
 }
 
 /// Six significant digits; null where there is no finite value.

@@ -17,7 +17,7 @@ use sha2::{Digest, Sha256};
 
 use crate::analysis::Analysed;
 use crate::chart::figures::Drawing;
-use crate::chart::{self, StepTime, Timeline, TrainingChart, palette};
+use crate::chart::{self, StepTime, StudyChart, Timeline, palette};
 use crate::error::Result;
 use crate::foreign;
 use crate::os::atomic;
@@ -86,7 +86,7 @@ pub enum Charts<'a> {
         step_time: &'a StepTime,
         honesty: Option<&'a Timeline>,
     },
-    Training(&'a TrainingChart),
+    Training(&'a StudyChart),
     /// No chart that the script draws, only the kind of run, and what was measured on which device.
     Pictures {
         kind: &'static str,
