@@ -113,7 +113,6 @@ fn draw_mark(scene: &mut Scene, panel: &Panel, (mark, label): (&CrossingMark, Op
 mod tests {
     use super::super::data::{Line, LinePoint};
     use super::super::scene::Primitive;
-    use super::super::tests::assert_says;
     use super::*;
 
     fn line(name: &str, factor: f64) -> Line {
@@ -175,28 +174,5 @@ mod tests {
                 "{name:?} {label:?}"
             );
         }
-    }
-
-    #[test]
-    fn the_series_and_the_crossover_are_on_the_chart() {
-        let line = |name: &str, fixed: f64, each: f64| Line {
-            name: name.into(),
-            points: [25.0, 1000.0, 40_000.0].map(|x| LinePoint { x, y: fixed + each * x, sd: 0.0 }).to_vec(),
-            marked: None,
-        };
-        let panel = |title: &str, each: f64| CrossingPanel {
-            title: title.into(),
-            lines: vec![line("cpu", 1e-3, each), line("torch", 5e-3, 0.5 * each)],
-            marks: vec![CrossingMark { size: 8e-3 / each, low: Some(7.8e-3 / each), high: None, label: title.into() }],
-        };
-        let chart = Crossings {
-            title: "crossover".into(),
-            summary: "torch is faster than cpu from 8,000 on.".into(),
-            x: "Samples".into(),
-            panels: vec![panel("resident", 1e-6), panel("pageable", 2e-6)],
-            caption: vec!["a processor".into()],
-        };
-        let wanted = ["cpu", "torch", "resident", "pageable", "8,000", "Samples", "a processor"];
-        assert_says(&scene(&chart), &wanted);
     }
 }

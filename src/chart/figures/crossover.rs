@@ -157,6 +157,7 @@ fn about(size: f64) -> String {
 mod tests {
     use super::*;
     use crate::analysis::crossover::tests::{crossovers, series};
+    use crate::chart::tests::assert_says;
     use crate::detect::Findings;
 
     /// A series that takes `fixed` seconds for a step and `each` for an example, called by the engine at the end of its group.
@@ -192,6 +193,9 @@ mod tests {
             assert!((panel.marks[0].size / expected - 1.0).abs() < 0.1, "{:?}, by hand {expected}", panel.marks);
             assert!(panel.marks[0].label.starts_with("cuda over cpu from"), "{:?}", panel.marks);
         }
+        let said =
+            ["cpu", "data = resident", "data = pageable", "cuda over cpu from", "Batch size", "step times, without"];
+        assert_says(&Chart::Crossings(chart).scene(), &said);
         // With only one kind of series there is one panel, with an empty title.
         let alone = crossings(Path::new("results/c"), &[found[0].clone(), found[2].clone()], &Crossovers::default());
         assert_eq!((alone.panels.len(), alone.panels[0].title.as_str()), (1, ""));
