@@ -94,18 +94,8 @@ mod tests {
 
     fn cell(x: f64, ratio: f64, high: f64) -> ComparedCell {
         let (group, first, decision) = ("vgg16".to_owned(), 0.010 * x, Decision::Ambiguous);
-        ComparedCell {
-            group,
-            x,
-            first,
-            second: first * ratio,
-            ratio,
-            low: ratio - 0.1,
-            high,
-            between: None,
-            p_value: 0.5,
-            decision,
-        }
+        let (second, low) = (first * ratio, ratio - 0.1);
+        ComparedCell { group, x, first, second, ratio, low, high, between: None, p_value: 0.5, decision }
     }
 
     fn pair(second: &str, against: Against, cells: Vec<ComparedCell>) -> Pair {

@@ -327,6 +327,13 @@ mod tests {
     use crate::analysis::Measurement;
     use crate::detect::{AlarmRate, Early, Jump, Observation, Point};
 
+    /// A series of such a group, measured on a GPU.
+    pub fn on_device(group: &[(&str, &str)], device: &str) -> Series {
+        let owned = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
+        let facts = [("device", "cuda:0"), ("device_name", device)].iter().map(owned).collect();
+        Series { facts, ..Series::planted(group.iter().map(owned).collect(), Vec::new()) }
+    }
+
     fn measurement(x: f64, y: f64, order: usize) -> Measurement {
         Observation { order: Some(order as f64), block: Some(order as u32 / 2), ..Observation::new(x, y) }.into()
     }

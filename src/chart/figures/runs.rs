@@ -160,16 +160,13 @@ fn caption(drawn: &[usize], sources: &[AnalysedRun]) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::tests::on_device;
     use super::*;
-    use crate::analysis::Series;
     use crate::detect::{Findings, Point};
 
     fn found(group: &[(&str, &str)], device: &str) -> Analysed {
-        let group = group.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
-        let mut series = Series::planted(group, Vec::new());
-        series.facts =
-            [("device", "cuda:0"), ("device_name", device)].map(|(k, v)| (k.to_owned(), v.to_owned())).into();
         let point = Point { x: 1.0, count: 3, center: 10.0, low: 9.0, high: 11.0, fit: 10.0, off: false };
+        let series = on_device(group, device);
         Analysed { series, findings: Findings { points: vec![point], ..Findings::default() } }
     }
 
