@@ -1,6 +1,6 @@
 //! Step time against size for several series on logarithmic axes, with the sizes at which they cross.
 
-use super::axis::{Axis, Scale};
+use super::axis::{Axis, AxisUnit, Scale};
 use super::data::{CrossingMark, CrossingPanel, Crossings, Quantity};
 use super::font;
 use super::frame::{self, LegendEntry, MARGIN, Mark};
@@ -56,7 +56,7 @@ fn draw_panel(scene: &mut Scene, chart: &CrossingPanel, x: &str, top: f64) -> f6
     panel.draw_y(scene, &Quantity::new("Step time", "s"), TITLE_LIFT + rows);
     let ticks = panel.x.ticks(9);
     panel.draw_x(scene, &ticks);
-    panel.label_x(scene, &ticks, x);
+    panel.label_x(scene, &ticks, &AxisUnit::none(), x);
     let mut y = area.top - FIRST_ROW;
     for (mark, label) in chart.marks.iter().zip(labels) {
         draw_mark(scene, &panel, (mark, label), y);
@@ -112,7 +112,7 @@ fn draw_mark(scene: &mut Scene, panel: &Panel, (mark, label): (&CrossingMark, Op
 #[cfg(test)]
 mod tests {
     use super::super::data::{Line, LinePoint};
-    use super::super::scene::Primitive;
+    use super::super::scene::{Primitive, Text};
     use super::*;
 
     fn line(name: &str, factor: f64) -> Line {
@@ -158,21 +158,13 @@ mod tests {
         let lines: Vec<Line> = (0..30).map(|n| line(&format!("series {n}"), 1.0 + 0.01 * f64::from(n))).collect();
         let mark = CrossingMark { size: 1e6, low: Some(9e5), high: Some(5e6), label: "series 1 over series 2".into() };
         let scene = drawn(lines, vec![mark]);
-        let said = |begins: &str| -> Vec<Rect> {
-            scene
-                .texts()
-                .filter(|text| text.text.starts_with(begins) && text.font.bold)
-                .map(|text| text.area())
-                .collect()
-        };
-        let names = said("series ");
+        let is_name = |text: &&Text| text.text.starts_with("series ") && text.font.bold;
+        let names: Vec<Rect> = scene.texts().filter(is_name).map(Text::area).collect();
         assert_eq!(names.len(), 30);
         let label = scene.texts().find(|text| text.text.contains(" over ")).expect("a label").area();
         for (at, name) in names.iter().enumerate() {
-            assert!(
-                name.top > label.bottom && names[..at].iter().all(|other| !other.overlaps(name)),
-                "{name:?} {label:?}"
-            );
+            let alone = names[..at].iter().all(|other| !other.overlaps(name));
+            assert!(name.top > label.bottom && alone, "{name:?} {label:?}");
         }
     }
 }

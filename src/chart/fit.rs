@@ -5,7 +5,7 @@ use super::data::{Fits, Quantity, Relief, ReliefPoint};
 use super::frame::{self, LegendEntry, MARGIN, Mark};
 use super::geometry::{Position, Rect};
 use super::palette::{AXIS, BLUE, Color, MUTED, RUNS, TEXT, VERMILLION, WHITE};
-use super::panel::{Panel, TICK_SIZE, TITLE_LIFT, widest_name};
+use super::panel::{Panel, TICK_SIZE, widest_name};
 use super::scene::{Anchor, Font, Scene};
 use crate::units::human;
 
@@ -178,10 +178,7 @@ fn draw_losses(scene: &mut Scene, chart: &Fits, top: f64) -> f64 {
         x: Axis::around(points().map(|point| point.x), Scale::Log, 0.02),
         y: Axis::around(points().map(|point| point.y), Scale::Log, 0.06),
     };
-    panel.draw_y(scene, &Quantity::new("Mean squared error", ""), TITLE_LIFT);
-    let ticks = panel.x.ticks(9);
-    panel.draw_x(scene, &ticks);
-    panel.label_x(scene, &ticks, "Updates");
+    panel.draw_axes(scene, &Quantity::new("Mean squared error", ""), &panel.x.ticks(9), "Updates");
     for ((line, &color), place) in
         chart.losses.iter().zip(RUNS.iter().cycle()).zip(panel.places_of_names(&chart.losses))
     {

@@ -1,7 +1,7 @@
 //! The honesty plot: every executed step, in the order in which it ran, against the expected time of its batch size; below
 //! it the state of the hardware. Drift, throttling and warm-up are visible here, so that they are not mistaken for jumps.
 
-use super::axis::{Axis, Scale};
+use super::axis::{Axis, AxisUnit, Scale};
 use super::data::{Covariate, FactorRecord, Quantity, StepRecord, Timeline};
 use super::font;
 use super::frame::{self, LegendEntry, MARGIN, Mark, beyond};
@@ -54,7 +54,7 @@ pub fn scene(chart: &Timeline) -> Scene {
         top = last.area.bottom;
     }
     last.draw_x(&mut scene, &ticks);
-    last.label_x(&mut scene, &ticks, "Step, in the order of the run");
+    last.label_x(&mut scene, &ticks, &AxisUnit::none(), "Step, in the order of the run");
     frame::caption(&mut scene, last.area.bottom + 74.0, &chart.caption);
     scene
 }

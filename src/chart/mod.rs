@@ -24,7 +24,6 @@ mod pdf;
 mod prediction;
 pub mod scene;
 mod stacked;
-mod stacks;
 mod step_time;
 mod study;
 #[cfg(test)]
@@ -111,20 +110,12 @@ impl Chart {
     }
 }
 
-/// Writes `chart` to `path`, in the format of its extension: `.png`, `.svg` or `.pdf`.
+/// Writes `chart` to `path` as a figure of `paper`, in the format of its extension: `.png`, `.svg` or `.pdf`.
 ///
 /// # Errors
 /// [`crate::error::Kind::Spec`] for another extension; [`crate::error::Kind::Io`] where the file cannot be written. Both
 /// name the path, and nothing half-written is left there.
-pub fn write(chart: &Chart, path: &Path) -> Result<()> {
-    paint::write(&chart.scene(), path)
-}
-
-/// Writes `chart` to `path` as a figure of a paper.
-///
-/// # Errors
-/// As [`write()`].
-pub fn write_on(paper: &Paper, chart: &Chart, path: &Path) -> Result<()> {
+pub fn write(paper: &Paper, chart: &Chart, path: &Path) -> Result<()> {
     paint::write(&chart.scene_on(paper), path)
 }
 

@@ -6,7 +6,7 @@ use super::data::{Stacked, StackedPanel};
 use super::frame::{self, LegendEntry, MARGIN, Mark};
 use super::geometry::Rect;
 use super::palette::{INK, MUTED, RUNS, VERMILLION};
-use super::panel::{Panel, ROW_GAP, TITLE_LIFT, widest_name};
+use super::panel::{Panel, ROW_GAP, widest_name};
 use super::scene::Scene;
 
 const WIDTH: f64 = 1000.0;
@@ -41,10 +41,8 @@ fn draw(scene: &mut Scene, chart: &StackedPanel, area: Rect) {
         false => Axis::around(points().map(|point| point.y), Scale::Log, 0.06),
     };
     let panel = Panel { area, x: Axis::around(xs.iter().copied(), scale_of(&xs), 0.04), y };
-    panel.draw_y(scene, &chart.y, TITLE_LIFT);
     let ticks = if xs.len() > 12 { panel.x.ticks(10) } else { xs };
-    panel.draw_x(scene, &ticks);
-    panel.label_x(scene, &ticks, &chart.x.name);
+    panel.draw_axes(scene, &chart.y, &ticks, &chart.x.name);
     if let Some(level) = level {
         let y = panel.at_y(level.y);
         scene.dashes((area.left, y), (area.right, y), 5.0, 1.0, INK);

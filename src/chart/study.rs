@@ -2,13 +2,14 @@
 //! percent; and where the time goes.
 
 use super::axis::{Axis, Scale, ascending, scale_of};
-use super::data::{LinePanel, Predicted, Quantity, StudyChart};
+use super::data::{LinePanel, Predicted, Quantity, Stack, Stacks, StudyChart};
+use super::font;
 use super::frame::{self, LegendEntry, MARGIN, Mark};
 use super::geometry::Rect;
-use super::palette::{BLUE, Color, GREEN, INK, MUTED, ORANGE, PURPLE, VERMILLION};
-use super::panel::{Panel, ROW_GAP, TITLE_LIFT, widest_name};
-use super::scene::Scene;
-use super::stacks;
+use super::palette::{BLUE, Color, GREEN, INK, MUTED, ORANGE, PURPLE, TEXT, VERMILLION};
+use super::panel::{Panel, ROW_GAP, TICK_SIZE, TITLE_LIFT, widest_name};
+use super::scene::{Anchor, Font, Scene};
+use crate::units::human;
 
 const WIDTH: f64 = 1100.0;
 const COLORS: [Color; 7] = [BLUE, VERMILLION, GREEN, PURPLE, ORANGE, INK, MUTED];
@@ -42,7 +43,7 @@ pub fn scene(chart: &StudyChart) -> Scene {
         slots += 1;
     }
     let bottom = top + slots.div_ceil(2) as f64 * (chart.height + ROW_GAP);
-    let bottom = stacks::draw(&mut scene, &chart.stacks, bottom);
+    let bottom = draw_stacks(&mut scene, &chart.stacks, bottom);
     frame::caption(&mut scene, bottom + 34.0, &chart.caption);
     scene
 }
@@ -58,9 +59,7 @@ fn draw(scene: &mut Scene, panel: &LinePanel, area: Rect) {
         Axis::around(highs.chain(points().map(|point| point.y - point.sd)), Scale::Linear, 0.08)
     };
     let drawn = Panel { area, x: Axis::around(xs.iter().copied(), scale, 0.06), y };
-    drawn.draw_y(scene, &panel.y, TITLE_LIFT);
-    drawn.draw_x(scene, &xs);
-    drawn.label_x(scene, &xs, &panel.x.name);
+    drawn.draw_axes(scene, &panel.y, &xs, &panel.x.name);
     drawn.draw_lines(scene, &panel.lines, &COLORS);
 }
 
@@ -73,18 +72,67 @@ fn compared(scene: &mut Scene, cells: &[Predicted], area: Rect) {
     let [low, high] = [edge(1.0 - BAND), edge(1.0 + BAND)];
     scene.polygon(vec![low[0], low[1], high[1], high[0]], MUTED.tint(0.25));
     let measured = Quantity::new("Measured (images/s); band: the predicted rate, 10 % either way", "");
-    panel.draw_y(scene, &measured, TITLE_LIFT);
-    let ticks = axis.ticks(6);
-    panel.draw_x(scene, &ticks);
-    panel.label_x(scene, &ticks, "Predicted (images/s)");
+    panel.draw_axes(scene, &measured, &axis.ticks(6), "Predicted (images/s)");
     for cell in cells {
         scene.disc(panel.at_clamped(cell.predicted, cell.measured), 3.4, LIMITS[cell.limit % LIMITS.len()]);
     }
 }
 
+const BAR: f64 = 13.0;
+const BAR_STEP: f64 = 21.0;
+/// The most bars of a panel; further bars are left out.
+const MOST_BARS: usize = 40;
+
+/// Draws the bars below `top`, where there are any; gives where they end.
+fn draw_stacks(scene: &mut Scene, stacks: &Stacks, top: f64) -> f64 {
+    if stacks.bars.is_empty() {
+        return top - ROW_GAP + 40.0;
+    }
+    let shown = &stacks.bars[..stacks.bars.len().min(MOST_BARS)];
+    scene.text(stacks.title, (MARGIN, top - TITLE_LIFT), Anchor::Left, Font::bold(TICK_SIZE, TEXT));
+    let width = |text: &str| font::width(text, TICK_SIZE, false);
+    let names = shown.iter().map(|bar| width(&bar.name)).fold(0.0, f64::max);
+    let notes = shown.iter().map(|bar| width(&bar.note)).fold(0.0, f64::max);
+    let left = MARGIN + names + 12.0;
+    let mut legend = MARGIN + font::width(stacks.title, TICK_SIZE, true) * 1.05 + 24.0;
+    for (name, color) in &stacks.parts {
+        scene.rect(Rect { left: legend, right: legend + 11.0, top: top - 20.0, bottom: top - 9.0 }, *color);
+        scene.text(name.as_str(), (legend + 17.0, top - TITLE_LIFT), Anchor::Left, Font::regular(TICK_SIZE, TEXT));
+        legend += 17.0 + width(name) * 1.05 + 16.0;
+    }
+    let longest = shown.iter().map(|bar| bar.parts.iter().sum::<f64>()).fold(0.0, f64::max);
+    let unit = (scene.width - MARGIN - notes - 78.0 - left).max(50.0) / longest.max(f64::MIN_POSITIVE);
+    let mut y = top + 6.0;
+    for Stack { name, parts, note } in shown {
+        let baseline = y + BAR - 2.0;
+        scene.text(name.as_str(), (MARGIN, baseline), Anchor::Left, Font::regular(TICK_SIZE, TEXT));
+        let mut x = left;
+        for (part, &(_, color)) in parts.iter().zip(&stacks.parts) {
+            let right = x + part.max(0.0) * unit;
+            if right - x > 0.05 {
+                scene.rect(Rect { left: x, right, top: y, bottom: y + BAR }, color);
+            }
+            x = right;
+        }
+        let total = human::seconds(parts.iter().sum());
+        scene.text(total, (x + 6.0, baseline), Anchor::Left, Font::regular(TICK_SIZE, TEXT));
+        let right = (scene.width - MARGIN, baseline);
+        scene.text(note.as_str(), right, Anchor::Right, Font::regular(TICK_SIZE, MUTED));
+        y += BAR_STEP;
+    }
+    if stacks.bars.len() > shown.len() {
+        let (bar, table) = stacks.of;
+        let more = human::counted((stacks.bars.len() - shown.len()) as u64, bar);
+        let at = (MARGIN, y + 12.0);
+        scene.text(format!("{more} more: {table}"), at, Anchor::Left, Font::regular(TICK_SIZE, MUTED));
+        y += BAR_STEP;
+    }
+    y
+}
+
 #[cfg(test)]
 mod tests {
-    use super::super::data::{Line, LinePoint, Stack, Stacks};
+    use super::super::data::{Line, LinePoint};
     use super::super::tests::assert_says;
     use super::*;
 

@@ -5,7 +5,7 @@ use std::path::Path;
 use super::data::*;
 use super::geometry::Rect;
 use super::scene::Scene;
-use super::{Chart, write};
+use super::{Chart, Paper, write};
 use crate::detect::{Candidate, Findings, Jump, Kink, Note, Period, Point, Rejection};
 
 /// A small generator (Marsaglia's xorshift64), so that the demonstration is the same everywhere.
@@ -237,8 +237,8 @@ fn every_chart_is_painted() {
     let kept = std::env::var_os("BATCHSTEP_DEMONSTRATION").map(std::path::PathBuf::from);
     for (name, chart) in demonstration() {
         let path = kept.as_deref().unwrap_or(folder.path()).join(format!("{name}.png"));
-        write(&chart, &path).unwrap();
-        write(&chart, &path.with_extension("svg")).unwrap();
+        write(&Paper::default(), &chart, &path).unwrap();
+        write(&Paper::default(), &chart, &path.with_extension("svg")).unwrap();
     }
 }
 
@@ -334,7 +334,7 @@ fn a_file_has_the_size_and_the_texts_of_its_figure_and_the_same_bytes_each_time(
     let [png, svg] = ["png", "svg"].map(|extension| {
         let bytes = |name: &str| {
             let path = folder.path().join(name).with_extension(extension);
-            write(&chart, &path).unwrap();
+            write(&Paper::default(), &chart, &path).unwrap();
             std::fs::read(&path).unwrap()
         };
         let first = bytes("a");
@@ -360,10 +360,10 @@ fn a_file_has_the_size_and_the_texts_of_its_figure_and_the_same_bytes_each_time(
 #[test]
 fn a_refused_path_is_named_with_a_remedy() {
     let chart = Chart::Timeline(honesty(0));
-    let error = write(&chart, Path::new("chart.gif")).unwrap_err().to_string();
+    let error = write(&Paper::default(), &chart, Path::new("chart.gif")).unwrap_err().to_string();
     assert!(error.starts_with("chart.gif: ") && error.contains("`.png`, `.svg` or `.pdf`"), "{error}");
     for name in ["/nowhere/at/all/chart.png", "/nowhere/at/all/chart.svg", "/nowhere/at/all/chart.pdf"] {
-        let error = write(&chart, Path::new(name)).unwrap_err();
+        let error = write(&Paper::default(), &chart, Path::new(name)).unwrap_err();
         assert_eq!(error.kind(), crate::error::Kind::Io);
         assert!(error.to_string().starts_with(name), "{error}");
     }

@@ -49,7 +49,7 @@ impl Destination {
     pub fn write(&self, chart: &Chart, name: &str) -> Result<PathBuf> {
         let prefix = self.stem.as_ref().map(|stem| format!("{stem}-")).unwrap_or_default();
         let path = self.folder.join(format!("{prefix}{name}.{}", self.extension));
-        chart::write_on(&self.paper, chart, &path)?;
+        chart::write(&self.paper, chart, &path)?;
         Ok(path)
     }
 }
@@ -226,6 +226,9 @@ fn provenance(source: &Path, found: &[Analysed]) -> Vec<String> {
         blocks if blocks > 0 && reported => format!("{steps} in {}", human::counted(blocks, "block")),
         _ => steps,
     };
+    let controls = control::near(source);
+    let alarms = found.iter().map(|found| found.findings.alarm_rate.map(|rate| rate.share()));
+    let of_controls = found.iter().map(|found| control::rate(&controls, &found.series));
     let limit = |rate: Option<f64>| rate.filter(|_| reported && !forecast).map(human::limit);
     let parts = [
         shared(found, "device_name"),
@@ -233,8 +236,8 @@ fn provenance(source: &Path, found: &[Analysed]) -> Vec<String> {
         shared(found, "precision"),
         link,
         Some(ran),
-        limit(alarm_rate(found)).map(|rate| format!("{rate} false alarms (simulated)")),
-        limit(aa_rate(source, found)).map(|rate| format!("A/A runs: {rate} false alarms")),
+        limit(largest(alarms)).map(|rate| format!("{rate} false alarms (simulated)")),
+        limit(largest(of_controls)).map(|rate| format!("A/A runs: {rate} false alarms")),
     ];
     let caption = parts.into_iter().flatten().collect::<Vec<_>>().join(" \u{b7} ");
     std::iter::once(caption).chain(report::machines(found)).collect()
@@ -246,21 +249,14 @@ fn caption(source: &Path, found: &[Analysed], remark: Option<&str>) -> Vec<Strin
     said.chain([made_by(source, found)]).collect()
 }
 
-/// The largest rate of some series; `None` if that of one is not known.
-fn alarm_rate(found: &[Analysed]) -> Option<f64> {
-    let rates = found.iter().map(|found| found.findings.alarm_rate.map(|rate| rate.share()));
-    rates.reduce(|most, rate| Some(most?.max(rate?))).flatten()
+/// The largest of some rates, so that a figure does not claim more than its worst series supports; `None` if one is not known.
+fn largest(mut rates: impl Iterator<Item = Option<f64>>) -> Option<f64> {
+    let first = rates.next()?;
+    rates.fold(first, |most, rate| Some(most?.max(rate?)))
 }
 
 pub(crate) fn made_by(source: &Path, found: &[Analysed]) -> String {
     format!("Made by: {}", again("plot", &[source], found))
-}
-
-/// The largest rate of all series, so that a figure does not claim more than its worst series supports.
-fn aa_rate(source: &Path, found: &[Analysed]) -> Option<f64> {
-    let controls = control::near(source);
-    let rates: Option<Vec<f64>> = found.iter().map(|found| control::rate(&controls, &found.series)).collect();
-    rates?.into_iter().reduce(f64::max)
 }
 
 /// The median of each batch size as measured: what all batch sizes share is subtracted from the findings' own centres, and this chart shows it.
@@ -291,6 +287,11 @@ fn honesty(source: &Path, found: &[Analysed]) -> Option<Timeline> {
     }
     steps.sort_by(|a, b| a.0.total_cmp(&b.0));
     let orders: Vec<f64> = steps.iter().map(|step| step.0).collect();
+    let placed = |point: &FactorPoint| FactorRecord {
+        step: orders.partition_point(|order| *order < point.order),
+        relative: point.relative,
+        sd: point.sd,
+    };
     let with_factor = found.iter().filter(|found| !found.findings.factor.is_empty());
     let readings = link::widths(source);
     let covariates = [
@@ -305,20 +306,10 @@ fn honesty(source: &Path, found: &[Analysed]) -> Option<Timeline> {
     Some(Timeline {
         title: title::of("Every step", source, found),
         steps: steps.iter().map(|step| step.1).collect(),
-        factors: with_factor.map(|found| factor(&orders, &found.findings)).collect(),
+        factors: with_factor.map(|found| found.findings.factor.iter().map(placed).collect()).collect(),
         covariates: covariates.map(covariate).to_vec(),
         caption: caption(source, found, remark),
     })
-}
-
-/// The common factor of one series, placed among the steps of all series, whose positions in the run are `orders`.
-fn factor(orders: &[f64], findings: &Findings) -> Vec<FactorRecord> {
-    let record = |point: &FactorPoint| FactorRecord {
-        step: orders.partition_point(|order| *order < point.order),
-        relative: point.relative,
-        sd: point.sd,
-    };
-    findings.factor.iter().map(record).collect()
 }
 
 #[cfg(test)]
