@@ -189,6 +189,9 @@ impl Evidence {
         let Figures { step_time, honesty } = &self.figures;
         Ok(RunPage {
             source: &self.seen.path,
+            title: Some(&step_time.title),
+            facts: step_time.caption.split_last().map_or(&[][..], |(_made, said)| said).to_vec(),
+            kind: "Jumps",
             charts: Charts::Sweep { found: &self.seen.found, step_time, honesty: honesty.as_ref() },
             answers: self.answers(pairs),
             advice: report::size_advices(&self.seen.found, &self.seen.advices, self.seen.found.len(), false),

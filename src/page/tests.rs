@@ -49,6 +49,9 @@ fn page_of(name: &str) -> String {
     let found = [analysed];
     let run = RunPage {
         source: Path::new("results/run"),
+        title: Some(name),
+        facts: vec![name.to_owned()],
+        kind: "Jumps",
         charts: Charts::Sweep { found: &found, step_time: &chart, honesty: None },
         answers: vec![report::answer(&question)],
         advice: vec![],
