@@ -311,12 +311,14 @@ fn whole(one: &Overall) -> String {
 
 fn table(found: &Comparison, shown: &[&ComparedCell], unit: &str) -> Table {
     let several = is_of_several(found);
-    let words: &[&str] = if several { &["series"] } else { &[] };
-    let mut table = Table::of(words, &["batch size", "first", "second", "ratio", "95 % interval", "decision"]);
+    let numbers = ["batch size", "first", "second", "ratio", "95 % interval", "decision"];
+    let mut table = Table::of(&["series"], &numbers);
     for cell in shown {
-        let group = several.then(|| cell.group.clone()).into_iter();
-        table.row(group.chain(size_and_ratio(cell, unit)).chain([cell.decision.name().to_owned()]));
+        let ends = [cell.group.clone(), cell.decision.name().to_owned()];
+        let [group, decision] = ends.map(std::iter::once);
+        table.row(group.chain(size_and_ratio(cell, unit)).chain(decision));
     }
+    table.keep(|heading| several || heading != "series");
     table
 }
 

@@ -6,7 +6,7 @@ use super::copying::{copying_json, sentences};
 use super::entries::{position, positions};
 use super::json::early;
 use super::jumps::summary;
-use super::{Block, Column, Document, Table, distinct};
+use super::{Block, Column, Document, Table, distinct, shortened};
 use crate::analysis::mechanisms::formulas::Mechanism;
 use crate::analysis::mechanisms::{AffectedLayer, Answers, Candidate, Intervention, PeriodAnswer, Verdict};
 use crate::detect::Findings;
@@ -31,6 +31,9 @@ pub fn brief_explanation(label: &str, findings: &Findings, answers: &Answers) ->
 /// Remarks that say what was shown.
 const OUTCOMES: [&str; 3] = ["Changed", "PCIe", "Copies"];
 
+/// The heading of the column of layers.
+const LAYERS: &str = "layers, with their share of the step";
+
 /// `layers`: whether the table names them.
 fn laid_out(
     label: &str,
@@ -49,36 +52,27 @@ fn laid_out(
         copies(answers).into_iter().for_each(|(subject, text)| document.remark(subject, text));
         return document;
     }
-    let columns = [
-        Column::right("after"),
-        Column::right("found"),
-        Column::left("mechanism"),
-        Column::right("predicted"),
-        Column::left("verdict"),
-        Column::left("layers, with their share of the step"),
-    ];
-    let shown = columns.len() - usize::from(!layers);
-    let mut table = Table::new(columns.into_iter().take(shown));
+    let [after, found, predicted_by] = ["after", "found", "predicted"].map(Column::right);
+    let [mechanism, verdict_on, of_layers] = ["mechanism", "verdict", LAYERS].map(Column::left);
+    let mut table = Table::new([after, found, mechanism, predicted_by, verdict_on, of_layers]);
     for answer in &answers.jumps {
-        let after = human::batch_size(answer.after);
-        let found = human::signed_percent(answer.relative);
+        let (after, found) = (human::batch_size(answer.after), human::signed_percent(answer.relative));
         if answer.candidates.is_empty() {
-            let cells = [after.as_str(), found.as_str(), "none known predicts a step here", "", "", ""];
-            table.row(cells.into_iter().take(shown));
+            table.row([after.as_str(), found.as_str(), "none known predicts a step here", "", "", ""]);
         }
         for (index, candidate) in answer.candidates.iter().enumerate() {
             let once = |text: &str| if index == 0 { text.to_owned() } else { String::new() };
-            let cells = [
+            table.row([
                 once(&after),
                 once(&found),
                 candidate.mechanism.meaning().to_owned(),
                 predicted(candidate),
                 verdict(&candidate.verdict),
                 places(&candidate.places),
-            ];
-            table.row(cells.into_iter().take(shown));
+            ]);
         }
     }
+    table.keep(|heading| layers || heading != LAYERS);
     let mut document = Document::from(Block::Heading(format!("Why {label} jumps")));
     document.remark("Likely", likely(answers));
     document.table(table);
@@ -134,7 +128,7 @@ pub fn likely_causes(series: &[(String, &Answers)]) -> Document {
     for sentence in distinct(known.iter().map(|(_, sentence)| sentence)) {
         let own: Vec<String> =
             known.iter().filter(|(_, other)| other == sentence).map(|(label, _)| (*label).clone()).collect();
-        let of = if series.len() > 1 { format!("{}: ", shortened(&own)) } else { String::new() };
+        let of = if series.len() > 1 { format!("{}: ", listed(&own)) } else { String::new() };
         document.remark("Likely", format!("{of}{sentence}"));
     }
     document
@@ -163,7 +157,7 @@ fn remarks(answers: &Answers) -> Vec<(&'static str, String)> {
         lines.push(("Basis", format!("{meaning}: {formula}; {source}")));
     }
     if !answers.unknown.is_empty() {
-        let layers = shortened(&answers.unknown);
+        let layers = listed(&answers.unknown);
         lines.push(("Unknown", format!("no formula sizes the work of {layers}{ARE_MEASURED}")));
     }
     if !answers.timed {
@@ -238,16 +232,12 @@ fn details(answers: &Answers, mechanism: Mechanism) -> impl Iterator<Item = Stri
 }
 
 /// The first few, and how many more.
-fn shortened(names: &[String]) -> String {
-    const MOST: usize = 8;
-    match names.len().saturating_sub(MOST) {
-        0 => human::listed(names),
-        more => format!("{} and {more} more", names[..MOST].join(", ")),
-    }
+fn listed(names: &[String]) -> String {
+    human::listed(&shortened(names.iter().cloned(), 8))
 }
 
 fn sizes(places: &[f64]) -> String {
-    shortened(&places.iter().map(|x| human::batch_size(*x)).collect::<Vec<_>>())
+    listed(&places.iter().map(|x| human::batch_size(*x)).collect::<Vec<_>>())
 }
 
 fn verdict(verdict: &Verdict) -> String {
@@ -260,11 +250,7 @@ fn verdict(verdict: &Verdict) -> String {
 
 fn places(places: &[AffectedLayer]) -> String {
     let one = |place: &AffectedLayer| format!("{} {} {}", place.layer, place.direction, human::percent(place.share));
-    let mut names: Vec<String> = places.iter().take(MOST_LAYERS).map(one).collect();
-    if places.len() > MOST_LAYERS {
-        names.push(format!("{} more", places.len() - MOST_LAYERS));
-    }
-    names.join(", ")
+    shortened(places.iter().map(one), MOST_LAYERS).join(", ")
 }
 
 /// A series for the JSON document: where it came from, what it is called, and its answers.

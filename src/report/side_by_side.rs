@@ -57,9 +57,8 @@ fn cells(pair: &Pair) -> Document {
         let row = std::iter::once(task.name.clone()).chain(size_and_ratio(cell, &pair.unit));
         table.row(row.chain(names_ways.then(|| cell.group.clone())));
     }
-    let mut document = Document::of_table(format!("Side by side: {second} against {first}"), table);
-    document.text(format!("ratio: the time of {second} over that of {first}; above 1, {first} is the faster one"));
-    document
+    Document::of_table(format!("Side by side: {second} against {first}"), table)
+        .with_text(format!("ratio: the time of {second} over that of {first}; above 1, {first} is the faster one"))
 }
 
 fn means(pairs: &[Pair]) -> Table {

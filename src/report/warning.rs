@@ -4,9 +4,9 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize, Serializer};
 
-use super::Style;
 use super::entries::positions;
 use super::style::Look;
+use super::{Style, shortened};
 use crate::detect::Early;
 use crate::units::human;
 
@@ -280,9 +280,7 @@ impl Warning {
             ),
             Self::SkippedImages { why } => {
                 let (images, were) = (counted(why.len(), "image"), were(why.len()));
-                let more = why.len().saturating_sub(MOST_NAMED);
-                let more = (more > 0).then(|| format!("{} more", count(more)));
-                let named: Vec<String> = why.iter().take(MOST_NAMED).cloned().chain(more).collect();
+                let named = shortened(why.iter().cloned(), MOST_NAMED);
                 (
                     format!("{images} could not be read and {were} left out: {}", named.join("; ")),
                     "all of them are in `pipeline.json`; replace the files, or make them an error with `on_error = \"fail\"` in [loader]",
