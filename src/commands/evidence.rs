@@ -18,7 +18,7 @@ use batchstep::detect::FEWEST_POINTS;
 use batchstep::error::Result;
 use batchstep::os::look;
 use batchstep::page::{Charts, Files, Picture, Reason, RunPage};
-use batchstep::report::{self, Answer, Document, Entry, Question};
+use batchstep::report::{self, Answer, Document, Question};
 use batchstep::store::files;
 use serde_json::json;
 
@@ -84,12 +84,9 @@ impl Evidence {
             candidates || (answers.copying.is_some() || !answers.interventions.is_empty()) && !answers.jumps.is_empty()
         };
         let shown = self.seen.found.iter().zip(&self.answers).filter(|(_, answers)| known(answers));
-        let reason = |(found, answers): (&Analysed, &Answers)| {
-            let label = found.series.label();
-            Reason {
-                name: format!("{label}: mechanisms"),
-                document: report::explanation(&label, &found.findings, answers),
-            }
+        let reason = |(found, answers): (&Analysed, &Answers)| Reason {
+            name: format!("{}: mechanisms", found.series.label()),
+            document: report::explanation(found, answers),
         };
         shown.map(reason).collect()
     }
@@ -207,14 +204,10 @@ impl Evidence {
 
     /// The contents of `jumps.json`, and of `batchstep explain --format json`.
     fn documents(&self) -> serde_json::Value {
-        let labels: Vec<String> = self.seen.found.iter().map(|found| found.series.label()).collect();
-        let entries: Vec<Entry> = (self.seen.found.iter().zip(&self.answers).zip(&labels))
-            .map(|((found, answers), label)| Entry { source: &found.series.source, label, answers })
-            .collect();
         json!({
             "source": self.seen.path.display().to_string(),
             "jumps": report::json::jumps(&[self.seen.said()]),
-            "mechanisms": report::explanation_json(&entries),
+            "mechanisms": report::explanation_json(self.seen.found.iter().zip(&self.answers)),
         })
     }
 }

@@ -7,9 +7,9 @@ use super::entries::{position, positions};
 use super::json::early;
 use super::jumps::summary;
 use super::{Block, Column, Document, Table, distinct, shortened};
+use crate::analysis::Analysed;
 use crate::analysis::mechanisms::formulas::Mechanism;
 use crate::analysis::mechanisms::{AffectedLayer, Answers, Candidate, Intervention, PeriodAnswer, Verdict};
-use crate::detect::Findings;
 use crate::units::human;
 
 const VERSION: u32 = 1;
@@ -18,14 +18,14 @@ const VERSION: u32 = 1;
 const MOST_LAYERS: usize = 3;
 
 /// The answers for one series; a sentence where it has no jump.
-pub fn explanation(label: &str, findings: &Findings, answers: &Answers) -> Document {
-    laid_out(label, findings, answers, remarks(answers), true)
+pub fn explanation(found: &Analysed, answers: &Answers) -> Document {
+    laid_out(found, answers, remarks(answers), true)
 }
 
 /// The same without layers, formulas, and what they predict elsewhere.
-pub fn brief_explanation(label: &str, findings: &Findings, answers: &Answers) -> Document {
+pub fn brief_explanation(found: &Analysed, answers: &Answers) -> Document {
     let remarks = remarks(answers).into_iter().filter(|(subject, _)| OUTCOMES.contains(subject));
-    laid_out(label, findings, answers, remarks.collect(), false)
+    laid_out(found, answers, remarks.collect(), false)
 }
 
 /// Remarks that say what was shown.
@@ -35,13 +35,9 @@ const OUTCOMES: [&str; 3] = ["Changed", "PCIe", "Copies"];
 const LAYERS: &str = "layers, with their share of the step";
 
 /// `layers`: whether the table names them.
-fn laid_out(
-    label: &str,
-    findings: &Findings,
-    answers: &Answers,
-    remarks: Vec<(&'static str, String)>,
-    layers: bool,
-) -> Document {
+fn laid_out(found: &Analysed, answers: &Answers, remarks: Vec<(&'static str, String)>, layers: bool) -> Document {
+    let Analysed { series, findings } = found;
+    let label = series.label();
     if let Some(early) = answers.early {
         return Block::Heading(format!("{label}: {early}")).into();
     }
@@ -253,20 +249,13 @@ fn places(places: &[AffectedLayer]) -> String {
     shortened(places.iter().map(one), MOST_LAYERS).join(", ")
 }
 
-/// A series for the JSON document: where it came from, what it is called, and its answers.
-pub struct Entry<'a> {
-    pub source: &'a str,
-    pub label: &'a str,
-    pub answers: &'a Answers,
-}
-
 /// The document of `batchstep explain`, version 1. Shares and predictions are parts of the step time before the jump; `predicted` is
 /// null where a mechanism predicts no size.
-pub fn explanation_json(entries: &[Entry]) -> Value {
-    json!({"version": VERSION, "series": entries.iter().map(series).collect::<Vec<_>>()})
+pub fn explanation_json<'a>(all: impl Iterator<Item = (&'a Analysed, &'a Answers)>) -> Value {
+    json!({"version": VERSION, "series": all.map(series).collect::<Vec<_>>()})
 }
 
-fn series(entry: &Entry) -> Value {
+fn series((found, answers): (&Analysed, &Answers)) -> Value {
     let jump = |answer: &crate::analysis::mechanisms::JumpCandidates| {
         json!({
             "after": position(answer.after),
@@ -295,10 +284,9 @@ fn series(entry: &Entry) -> Value {
             "unjudged": positions(&made.unjudged),
         })
     };
-    let Entry { source, label, answers } = entry;
     json!({
-        "source": source,
-        "label": label,
+        "source": found.series.source,
+        "label": found.series.label(),
         "too_early": answers.early.map(early),
         "shares": if answers.timed { "measured" } else { "arithmetic" },
         "jumps": answers.jumps.iter().map(jump).collect::<Vec<_>>(),
@@ -335,8 +323,9 @@ fn candidate(candidate: &Candidate) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::analysis::Series;
     use crate::analysis::mechanisms::JumpCandidates;
-    use crate::detect::{Note, Point};
+    use crate::detect::{Findings, Note, Point};
     use crate::report::Style;
 
     fn answers(verdicts: &[&[(Mechanism, Verdict)]]) -> Answers {
@@ -392,7 +381,9 @@ mod tests {
     #[test]
     fn a_series_in_which_nothing_was_searched_says_so_and_why() {
         let said = |findings: &Findings| {
-            [explanation, brief_explanation].map(|of| of("mlp", findings, &answers(&[])).render(&Style::PLAIN))
+            let series = Series::planted(vec![("model".into(), "mlp".into())], Vec::new());
+            let found = Analysed { series, findings: findings.clone() };
+            [explanation, brief_explanation].map(|of| of(&found, &answers(&[])).render(&Style::PLAIN))
         };
         let point = |x| Point { x: f64::from(x), count: 1, center: 1.0, low: 1.0, high: 1.0, fit: 1.0, off: false };
         let searched = Findings { points: (1..=20).map(point).collect(), ..Findings::default() };
