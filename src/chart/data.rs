@@ -5,7 +5,8 @@
 use serde::Serialize;
 
 use super::palette::Color;
-use crate::detect::Findings;
+use crate::analysis::crossover::Crossing;
+use crate::detect::{FactorPoint, Findings};
 
 /// The confidence of the intervals of step times.
 pub const CONFIDENCE: f64 = 0.95;
@@ -87,16 +88,6 @@ pub struct StepRecord {
     pub outlier: bool,
 }
 
-/// The factor common to all batch sizes during one visit.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct FactorRecord {
-    /// The index of the visit's first step.
-    pub step: usize,
-    /// Slower than the mean of the run by this share, and its standard error.
-    pub relative: f64,
-    pub sd: f64,
-}
-
 /// What was read beside the steps, one value for each step; `None` where it could not be read.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Covariate {
@@ -109,8 +100,8 @@ pub struct Covariate {
 pub struct Timeline {
     pub title: String,
     pub steps: Vec<StepRecord>,
-    /// For each series in which one was found, the common factor in the order of the run.
-    pub factors: Vec<Vec<FactorRecord>>,
+    /// For each series in which one was found, the common factor in the order of the run, placed at the index of the first step of each visit.
+    pub factors: Vec<Vec<FactorPoint>>,
     /// SM clock (or CPU frequency), temperature. Those without any value are left out.
     pub covariates: Vec<Covariate>,
     pub caption: Vec<String>,
@@ -217,16 +208,8 @@ pub struct CrossingPanel {
     pub title: String,
     /// In seconds.
     pub lines: Vec<Line>,
-    pub marks: Vec<CrossingMark>,
-}
-
-/// A crossover with its interval; `None`: beyond the sizes measured.
-#[derive(Clone, Debug, PartialEq)]
-pub struct CrossingMark {
-    pub size: f64,
-    pub low: Option<f64>,
-    pub high: Option<f64>,
-    pub label: String,
+    /// Each with what is said of it.
+    pub marks: Vec<(Crossing, String)>,
 }
 
 /// Panels of lines, one below the other.

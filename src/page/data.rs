@@ -163,7 +163,7 @@ fn steps_in_order(chart: &Timeline, run: usize, most: usize) -> Value {
         let every = factor.len().div_ceil(most / 4).max(1);
         let shown = || factor.iter().step_by(every);
         json!({
-            "step": shown().map(|point| point.step).collect::<Vec<_>>(),
+            "step": shown().map(|point| position(point.order)).collect::<Vec<_>>(),
             "percent": shown().map(|point| rounded(100.0 * point.relative)).collect::<Vec<_>>(),
             "sd": shown().map(|point| rounded(100.0 * point.sd)).collect::<Vec<_>>(),
         })

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use crate::analysis::advice::{Advice, Silence};
 use crate::analysis::slow::Speed;
 use crate::analysis::{Analysed, BaseUnit, Series, TimeOrRate, again, control, link, slow};
-use crate::chart::{self, Chart, Covariate, FactorRecord, Paper, Quantity, StepRecord, StepTime, Timeline};
+use crate::chart::{self, Chart, Covariate, Paper, Quantity, StepRecord, StepTime, Timeline};
 use crate::detect::{FactorPoint, Findings};
 use crate::error::Result;
 use crate::report;
@@ -287,10 +287,9 @@ fn honesty(source: &Path, found: &[Analysed]) -> Option<Timeline> {
     }
     steps.sort_by(|a, b| a.0.total_cmp(&b.0));
     let orders: Vec<f64> = steps.iter().map(|step| step.0).collect();
-    let placed = |point: &FactorPoint| FactorRecord {
-        step: orders.partition_point(|order| *order < point.order),
-        relative: point.relative,
-        sd: point.sd,
+    let placed = |point: &FactorPoint| FactorPoint {
+        order: orders.partition_point(|order| *order < point.order) as f64,
+        ..*point
     };
     let with_factor = found.iter().filter(|found| !found.findings.factor.is_empty());
     let readings = link::widths(source);
@@ -382,8 +381,8 @@ mod tests {
         let factor = [0.0, 2.0, 4.0].map(|order| FactorPoint { order, relative: 0.01 * order, sd: 0.002 });
         let findings = Findings { factor: factor.to_vec(), ..Findings::default() };
         let chart = honesty(Path::new("run"), &[Analysed { series: planted(steps), findings }]).unwrap();
-        let placed: Vec<(usize, f64)> = chart.factors[0].iter().map(|f| (f.step, f.relative)).collect();
-        assert_eq!(placed, [(0, 0.0), (2, 0.02), (4, 0.04)]);
+        let placed: Vec<(f64, f64)> = chart.factors[0].iter().map(|f| (f.order, f.relative)).collect();
+        assert_eq!(placed, [(0.0, 0.0), (2.0, 0.02), (4.0, 0.04)]);
     }
 
     #[test]

@@ -116,7 +116,8 @@ mod tests {
     #[test]
     fn a_line_for_each_series_and_one_for_each_batch_size_from_the_fewest_processes_on() {
         let analysed = run();
-        let all = parallel(&analysed, &std::collections::BTreeMap::new());
+        let mut all = parallel(&analysed, &std::collections::BTreeMap::new());
+        all.iter_mut().for_each(|one| one.jumps.clear());
         let chart = stacked(Path::new("results/p"), &analysed, &all);
         assert_eq!(chart.panels.len(), 2, "nothing says how long the all-reduce took");
         let names: Vec<&str> = chart.panels[0].lines.lines.iter().map(|line| line.name.as_str()).collect();
