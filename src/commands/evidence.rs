@@ -18,11 +18,12 @@ use batchstep::detect::FEWEST_POINTS;
 use batchstep::error::Result;
 use batchstep::os::look;
 use batchstep::page::{Charts, Files, Picture, Reason, RunPage};
+use batchstep::report::json::PathFindings;
 use batchstep::report::{self, Answer, Document, Question};
 use batchstep::store::files;
 use serde_json::json;
 
-use super::findings::PathFindings;
+use super::findings;
 use super::jumps::{inside, jump_tables, switches};
 use super::output::or_said;
 
@@ -48,7 +49,7 @@ impl Evidence {
     /// # Errors
     /// As [`analyse`].
     pub fn read(path: &Path, query: &Query) -> Result<Self> {
-        Self::of(PathFindings::stored(path, analyse(path, query, None)?)?)
+        Self::of(findings::stored(path, analyse(path, query, None)?)?)
     }
 
     /// Gathers what else is known.
@@ -67,7 +68,7 @@ impl Evidence {
         let parallel = parallel(&of_ripe, &reducing);
         let ripe: Vec<Series> = of_ripe.into_iter().map(|found| found.series).collect();
         let crossovers = Crossovers::of(path, &ripe)?;
-        let figures = Figures::of(path, found).shaded(advices);
+        let figures = Figures::of(path, found, advices);
         let drawings = [
             figures::crossover(path, found, &crossovers),
             figures::efficiency(path, found, &parallel),
@@ -206,7 +207,7 @@ impl Evidence {
     fn documents(&self) -> serde_json::Value {
         json!({
             "source": self.seen.path.display().to_string(),
-            "jumps": report::json::jumps(&[self.seen.said()]),
+            "jumps": report::json::jumps(std::slice::from_ref(&self.seen)),
             "mechanisms": report::explanation_json(self.seen.found.iter().zip(&self.answers)),
         })
     }

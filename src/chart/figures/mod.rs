@@ -73,18 +73,14 @@ pub struct Figures {
 }
 
 impl Figures {
-    /// The A/A controls, where there are any, are looked for beside `source`.
-    pub fn of(source: &Path, found: &[Analysed]) -> Self {
-        Self { step_time: step_time(source, found), honesty: honesty(source, found) }
-    }
-
-    /// The same, with the sizes to avoid shaded, for each series in order.
-    pub fn shaded(mut self, advices: &[std::result::Result<Advice, Silence>]) -> Self {
-        for (series, advice) in self.step_time.series.iter_mut().zip(advices) {
-            series.avoid =
-                advice.iter().flat_map(|advice| &advice.avoid).flat_map(|avoided| avoided.sizes.clone()).collect();
+    /// With the sizes to avoid shaded, for each series in order. The A/A controls, where there are any, are looked for beside `source`.
+    pub fn of(source: &Path, found: &[Analysed], advices: &[std::result::Result<Advice, Silence>]) -> Self {
+        let mut step_time = step_time(source, found);
+        for (series, advice) in step_time.series.iter_mut().zip(advices) {
+            let avoided = advice.iter().flat_map(|advice| &advice.avoid);
+            series.avoid = avoided.flat_map(|avoided| avoided.sizes.clone()).collect();
         }
-        self
+        Self { step_time, honesty: honesty(source, found) }
     }
 
     /// Draws the charts. Returns the files written.

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::{Figures, of_group, provenance};
+use super::{of_group, provenance, step_time};
 use crate::analysis::{Analysed, again, run_names};
 use crate::chart::palette::RUNS;
 use crate::chart::{ChartSeries, RunCurve, Runs, RunsPanel, StepTime};
@@ -38,8 +38,7 @@ struct Identity {
 /// [`crate::error::Kind::Data`] where fewer than two have sizes and values of a kind, or where more runs and devices are to be drawn than
 /// colours can be distinguished.
 pub fn together(sources: &[AnalysedRun]) -> Result<Together> {
-    let charts: Vec<StepTime> =
-        sources.iter().map(|source| Figures::of(&source.path, &source.found).step_time).collect();
+    let charts: Vec<StepTime> = sources.iter().map(|source| step_time(&source.path, &source.found)).collect();
     let alike = |chart: &StepTime| charts.first().is_some_and(|first| chart.x == first.x && chart.y == first.y);
     let (drawn, left): (Vec<usize>, Vec<usize>) = (0..sources.len()).partition(|&at| alike(&charts[at]));
     if drawn.len() < 2 {
