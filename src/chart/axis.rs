@@ -141,6 +141,11 @@ impl AxisUnit {
         Self { factor, name: format!("{sign}{unit}") }
     }
 
+    /// Sizes are counted as they are.
+    pub fn none() -> Self {
+        Self { factor: 1.0, name: String::new() }
+    }
+
     /// With a power of ten where numbers up to `largest` would have many digits: `10\u{2076} tokens/s`.
     pub fn in_powers(self, largest: f64) -> Self {
         let size = largest.abs() / self.factor;
@@ -253,10 +258,7 @@ mod tests {
         assert_eq!(linear(0.101, 0.149).ticks(5), [0.11, 0.12, 0.13, 0.14]);
         assert_eq!(Axis { scale: Scale::Log, low: 0.05, high: 30.0 }.ticks(5), [0.1, 1.0, 10.0]);
         assert_eq!(Axis { scale: Scale::Log, low: 0.9, high: 12.0 }.ticks(5), [1.0, 2.0, 5.0, 10.0]);
-    }
-
-    #[test]
-    fn batch_sizes_are_counted_in_powers_of_two_or_in_the_period() {
+        // Batch sizes are counted in powers of two or in the period.
         assert_eq!(linear(0.5, 70.5).batch_ticks(10, None), [8.0, 16.0, 24.0, 32.0, 40.0, 48.0, 56.0, 64.0]);
         assert_eq!(linear(0.5, 70.5).batch_ticks(6, Some(12.0)), [12.0, 24.0, 36.0, 48.0, 60.0]);
         let log = Axis { scale: Scale::Log, low: 60.0, high: 520.0 };
@@ -276,24 +278,34 @@ mod tests {
     }
 
     #[test]
-    fn tick_labels_share_their_decimals() {
+    fn tick_labels_share_their_decimals_and_are_short() {
         assert_eq!(tick_labels(&[0.0, 0.25, 0.5], 1.0, Scale::Linear), ["0", "0.25", "0.50"]);
         assert_eq!(tick_labels(&[0.2, 0.4], 1e-3, Scale::Linear), ["200", "400"]);
         assert_eq!(tick_labels(&[0.1, 1.0, 100.0], 1.0, Scale::Log), ["0.1", "1", "100"]);
-    }
-
-    #[test]
-    fn no_label_is_wrong_or_long_however_large_or_small_its_value_is() {
+        // None is wrong or long, however large or small its value is.
         let ticks = [1e-8, 1e-7, 1e-6, 1e5, 1e6, 1e9];
         let labels = ["1e-8", "1e-7", "0.000001", "100,000", "1e6", "1e9"];
         assert_eq!(value_labels(&ticks, 1.0, Scale::Log), labels);
         assert_eq!(tick_labels(&[1e6, 2.5e-8], 1.0, Scale::Log), ["1,000,000", "2.5e-8"], "a size is written out");
-        let unit = AxisUnit::of(1.5e9, "tokens/s").in_powers(1.5e9);
-        assert_eq!(unit.title("Rate"), "Rate (10\u{2079} tokens/s)");
-        assert_eq!(value_labels(&[0.0, 5e8, 1e9, 1.5e9], unit.factor, Scale::Linear), ["0", "0.5", "1.0", "1.5"]);
-        assert_eq!(AxisUnit::of(3e5, "").in_powers(3e5).title("Time"), "Time (10\u{b3})");
-        assert_eq!(AxisUnit::of(2e-8, "").in_powers(2e-8).title("Time"), "Time (1e-9)");
-        assert_eq!(AxisUnit::of(99_999.0, "samples/s").in_powers(99_999.0).name, "samples/s");
+        assert_eq!(value_labels(&[0.0, 5e8, 1e9, 1.5e9], 1e9, Scale::Linear), ["0", "0.5", "1.0", "1.5"]);
+    }
+
+    #[test]
+    fn units_take_the_prefix_of_the_largest_value_or_a_power_of_ten() {
+        let powers: [(f64, &str, &str); 8] = [
+            (0.85, "s", "Axis (ms)"),
+            (1.98e9, "Hz", "Axis (GHz)"),
+            (70.0, "\u{b0}C", "Axis (\u{b0}C)"),
+            (3.0, "", "Axis"),
+            (1.5e9, "tokens/s", "Axis (10\u{2079} tokens/s)"),
+            (3e5, "", "Axis (10\u{b3})"),
+            (2e-8, "", "Axis (1e-9)"),
+            (99_999.0, "samples/s", "Axis (samples/s)"),
+        ];
+        for (largest, unit, title) in powers {
+            assert_eq!(AxisUnit::of(largest, unit).in_powers(largest).title("Axis"), title);
+        }
+        assert_eq!(AxisUnit::of(1.5e9, "tokens/s").in_powers(1.5e9).factor, 1e9);
     }
 
     #[test]
@@ -302,13 +314,5 @@ mod tests {
         assert_eq!(scale_of(&(1..=70).map(f64::from).collect::<Vec<_>>()), Scale::Linear);
         assert_eq!(scale_of(&[1.0, 9.0, 17.0, 25.0]), Scale::Linear);
         assert_eq!(scale_of(&[]), Scale::Linear);
-    }
-
-    #[test]
-    fn units_take_the_prefix_of_the_largest_value() {
-        assert_eq!(AxisUnit::of(0.85, "s").title("Step time"), "Step time (ms)");
-        assert_eq!(AxisUnit::of(1.98e9, "Hz").title("SM clock"), "SM clock (GHz)");
-        assert_eq!(AxisUnit::of(70.0, "\u{b0}C").title("Temperature"), "Temperature (\u{b0}C)");
-        assert_eq!(AxisUnit::of(3.0, "").title("Cost"), "Cost");
     }
 }

@@ -1,13 +1,14 @@
 //! Step time against size for several series on logarithmic axes, with the sizes at which they cross.
 
-use super::axis::{Axis, Scale};
-use super::data::{CrossingMark, CrossingPanel, Crossings, Quantity};
+use super::axis::{Axis, AxisUnit, Scale};
+use super::data::{CrossingPanel, Crossings, Quantity};
 use super::font;
 use super::frame::{self, LegendEntry, MARGIN, Mark};
 use super::geometry::Rect;
 use super::palette::{INK, MUTED, RUNS};
 use super::panel::{Panel, TICK_SIZE, TITLE_LIFT, widest_name};
 use super::scene::{Anchor, Font, Scene};
+use crate::analysis::crossover::Crossing;
 
 const WIDTH: f64 = 1000.0;
 const HEIGHT: f64 = 420.0;
@@ -28,7 +29,7 @@ pub fn scene(chart: &Crossings) -> Scene {
     for panel in &chart.panels {
         bottom = draw_panel(&mut scene, panel, &chart.x, bottom);
     }
-    frame::caption_texts(&mut scene, bottom + 12.0, &chart.caption);
+    frame::caption(&mut scene, bottom + 12.0, &chart.caption);
     scene
 }
 
@@ -42,7 +43,8 @@ fn draw_panel(scene: &mut Scene, chart: &CrossingPanel, x: &str, top: f64) -> f6
         x: Axis::around(points().map(|point| point.x), Scale::Log, 0.03),
         y: Axis::around(points().map(|point| point.y), Scale::Log, 0.05),
     };
-    let labels: Vec<Option<(f64, Anchor)>> = chart.marks.iter().map(|mark| beside(&panel, mark)).collect();
+    let labels: Vec<Option<(f64, Anchor)>> =
+        chart.marks.iter().map(|(place, said)| beside(&panel, place, said)).collect();
     let height_of = |label: Option<(f64, Anchor)>| if label.is_some() { ROW } else { 2.0 * ROW };
     let rows: f64 = labels.iter().map(|label| height_of(*label)).sum();
     let title = if chart.title.is_empty() { 0.0 } else { TITLE };
@@ -56,7 +58,7 @@ fn draw_panel(scene: &mut Scene, chart: &CrossingPanel, x: &str, top: f64) -> f6
     panel.draw_y(scene, &Quantity::new("Step time", "s"), TITLE_LIFT + rows);
     let ticks = panel.x.ticks(9);
     panel.draw_x(scene, &ticks);
-    panel.label_x(scene, &ticks, x);
+    panel.label_x(scene, &ticks, &AxisUnit::none(), x);
     let mut y = area.top - FIRST_ROW;
     for (mark, label) in chart.marks.iter().zip(labels) {
         draw_mark(scene, &panel, (mark, label), y);
@@ -67,53 +69,53 @@ fn draw_panel(scene: &mut Scene, chart: &CrossingPanel, x: &str, top: f64) -> f6
 }
 
 /// The ends of an interval on the figure.
-fn ends(panel: &Panel, mark: &CrossingMark) -> [f64; 2] {
-    [mark.low.unwrap_or(panel.x.low), mark.high.unwrap_or(panel.x.high)].map(|size| panel.at_x(size))
+fn ends(panel: &Panel, place: &Crossing) -> [f64; 2] {
+    [place.low.unwrap_or(panel.x.low), place.high.unwrap_or(panel.x.high)].map(|size| panel.at_x(size))
 }
 
 /// Where the label of a crossover has room beside its interval: left of it, or right, above the names of the series.
-fn beside(panel: &Panel, mark: &CrossingMark) -> Option<(f64, Anchor)> {
-    let [low, high] = ends(panel, mark);
-    let room = label_width(mark) + 10.0;
-    if mark.low.is_some() && low - room > panel.area.left {
+fn beside(panel: &Panel, place: &Crossing, said: &str) -> Option<(f64, Anchor)> {
+    let [low, high] = ends(panel, place);
+    let room = label_width(said) + 10.0;
+    if place.low.is_some() && low - room > panel.area.left {
         return Some((low - 8.0, Anchor::Right));
     }
     (high + room < WIDTH).then_some((high + 8.0, Anchor::Left))
 }
 
 /// A viewer of an SVG may lack the font: 5 % more for a wider one.
-fn label_width(mark: &CrossingMark) -> f64 {
-    font::width(&mark.label, TICK_SIZE, false) * 1.05
+fn label_width(said: &str) -> f64 {
+    font::width(said, TICK_SIZE, false) * 1.05
 }
 
 /// A dashed line across the panel, its interval as a whisker in the row at `y` (without an end where it is open), its label beside that, or in a
 /// line of its own above it.
-fn draw_mark(scene: &mut Scene, panel: &Panel, (mark, label): (&CrossingMark, Option<(f64, Anchor)>), y: f64) {
-    let x = panel.at_x(mark.size);
+fn draw_mark(scene: &mut Scene, panel: &Panel, (mark, label): (&(Crossing, String), Option<(f64, Anchor)>), y: f64) {
+    let (place, said) = mark;
+    let x = panel.at_x(place.size);
     // From the panel on: in the rows above it the line would run through other labels.
     scene.dashes((x, panel.area.top), (x, panel.area.bottom), 4.0, 1.0, MUTED);
-    let [low, high] = ends(panel, mark);
+    let [low, high] = ends(panel, place);
     scene.line(vec![(low, y), (high, y)], 1.5, MUTED);
-    for end in [mark.low, mark.high].into_iter().flatten().map(|size| panel.at_x(size)) {
+    for end in [place.low, place.high].into_iter().flatten().map(|size| panel.at_x(size)) {
         scene.line(vec![(end, y - 4.0), (end, y + 4.0)], 1.5, INK);
     }
     scene.disc((x, y), 3.2, INK);
     let (at, anchor) = match label {
         Some((at, anchor)) => ((at, y + 4.5), anchor),
         None => {
-            let width = label_width(mark);
+            let width = label_width(said);
             let left = (x - width / 2.0).min(WIDTH - MARGIN - width).max(MARGIN);
             ((left, y - ROW + 4.5), Anchor::Left)
         }
     };
-    scene.text(mark.label.as_str(), at, anchor, Font::regular(TICK_SIZE, INK));
+    scene.text(said.as_str(), at, anchor, Font::regular(TICK_SIZE, INK));
 }
 
 #[cfg(test)]
 mod tests {
     use super::super::data::{Line, LinePoint};
-    use super::super::scene::Primitive;
-    use super::super::tests::assert_says;
+    use super::super::scene::{Primitive, Text};
     use super::*;
 
     fn line(name: &str, factor: f64) -> Line {
@@ -121,7 +123,11 @@ mod tests {
         Line { name: name.into(), points, marked: None }
     }
 
-    fn drawn(lines: Vec<Line>, marks: Vec<CrossingMark>) -> Scene {
+    fn mark(size: f64, low: Option<f64>, high: Option<f64>, said: &str) -> (Crossing, String) {
+        (Crossing { size, low, high, crossings: 1 }, said.to_owned())
+    }
+
+    fn drawn(lines: Vec<Line>, marks: Vec<(Crossing, String)>) -> Scene {
         let panel = CrossingPanel { title: String::new(), lines, marks };
         let (title, summary, x) = (String::new(), String::new(), "Samples".into());
         scene(&Crossings { title, summary, x, panels: vec![panel], caption: Vec::new() })
@@ -133,10 +139,9 @@ mod tests {
         for (size, (low, high)) in
             [40.0, 1000.0, 2e4, 1e6, 8e6].into_iter().flat_map(|size| intervals.map(|ends| (size, ends)))
         {
-            let label = "candle, threads 2 over candle, threads 1".to_owned();
-            let other = CrossingMark { size: 2e5, low: None, high: None, label: "another over one more".into() };
-            let scene =
-                drawn(vec![line("candle, threads 2", 1.0)], vec![CrossingMark { size, low, high, label }, other]);
+            let long = mark(size, low, high, "candle, threads 2 over candle, threads 1");
+            let other = mark(2e5, None, None, "another over one more");
+            let scene = drawn(vec![line("candle, threads 2", 1.0)], vec![long, other]);
             let labels: Vec<Rect> =
                 scene.texts().filter(|text| text.text.contains(" over ")).map(|t| t.area()).collect();
             assert!(labels.len() == 2 && !labels[0].overlaps(&labels[1]), "{labels:?}");
@@ -157,46 +162,14 @@ mod tests {
     #[test]
     fn the_names_of_many_series_are_apart_and_below_the_crossovers() {
         let lines: Vec<Line> = (0..30).map(|n| line(&format!("series {n}"), 1.0 + 0.01 * f64::from(n))).collect();
-        let mark = CrossingMark { size: 1e6, low: Some(9e5), high: Some(5e6), label: "series 1 over series 2".into() };
-        let scene = drawn(lines, vec![mark]);
-        let said = |begins: &str| -> Vec<Rect> {
-            scene
-                .texts()
-                .filter(|text| text.text.starts_with(begins) && text.font.bold)
-                .map(|text| text.area())
-                .collect()
-        };
-        let names = said("series ");
+        let scene = drawn(lines, vec![mark(1e6, Some(9e5), Some(5e6), "series 1 over series 2")]);
+        let is_name = |text: &&Text| text.text.starts_with("series ") && text.font.bold;
+        let names: Vec<Rect> = scene.texts().filter(is_name).map(Text::area).collect();
         assert_eq!(names.len(), 30);
         let label = scene.texts().find(|text| text.text.contains(" over ")).expect("a label").area();
         for (at, name) in names.iter().enumerate() {
-            assert!(
-                name.top > label.bottom && names[..at].iter().all(|other| !other.overlaps(name)),
-                "{name:?} {label:?}"
-            );
+            let alone = names[..at].iter().all(|other| !other.overlaps(name));
+            assert!(name.top > label.bottom && alone, "{name:?} {label:?}");
         }
-    }
-
-    #[test]
-    fn the_series_and_the_crossover_are_on_the_chart() {
-        let line = |name: &str, fixed: f64, each: f64| Line {
-            name: name.into(),
-            points: [25.0, 1000.0, 40_000.0].map(|x| LinePoint { x, y: fixed + each * x, sd: 0.0 }).to_vec(),
-            marked: None,
-        };
-        let panel = |title: &str, each: f64| CrossingPanel {
-            title: title.into(),
-            lines: vec![line("cpu", 1e-3, each), line("torch", 5e-3, 0.5 * each)],
-            marks: vec![CrossingMark { size: 8e-3 / each, low: Some(7.8e-3 / each), high: None, label: title.into() }],
-        };
-        let chart = Crossings {
-            title: "crossover".into(),
-            summary: "torch is faster than cpu from 8,000 on.".into(),
-            x: "Samples".into(),
-            panels: vec![panel("resident", 1e-6), panel("pageable", 2e-6)],
-            caption: vec!["a processor".into()],
-        };
-        let wanted = ["cpu", "torch", "resident", "pageable", "8,000", "Samples", "a processor"];
-        assert_says(&scene(&chart), &wanted);
     }
 }

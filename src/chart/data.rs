@@ -1,11 +1,12 @@
 //! What a chart is made of: plain numbers and words. Nothing here knows a file, an engine or a pixel.
 //!
-//! The `summary` of a chart stands under its title; the `caption` says what was measured on what, and which command makes the figure again.
+//! The `summary` of a chart stands under its title; the `caption` says what was measured on what, and last, which command makes the figure again.
 
 use serde::Serialize;
 
-use crate::detect::Findings;
-use crate::units::human;
+use super::palette::Color;
+use crate::analysis::crossover::Crossing;
+use crate::detect::{FactorPoint, Findings};
 
 /// The confidence of the intervals of step times.
 pub const CONFIDENCE: f64 = 0.95;
@@ -20,83 +21,6 @@ pub struct Quantity {
 impl Quantity {
     pub fn new(name: &str, unit: &str) -> Self {
         Self { name: name.to_string(), unit: unit.to_string() }
-    }
-}
-
-/// The PCIe link, as it was read under load.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Link {
-    Pcie {
-        generation: u32,
-        width: u32,
-    },
-    /// The device has none, for instance a CPU.
-    None,
-    /// There may be one, but it could not be read.
-    #[default]
-    Unknown,
-    /// Another program measured, and the figure does not mention a link.
-    NotOurs,
-}
-
-impl std::fmt::Display for Link {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::Pcie { generation, width } => write!(f, "PCIe {generation}.0 x{width}"),
-            Self::Unknown => f.write_str("PCIe link not read"),
-            Self::None | Self::NotOurs => Ok(()),
-        }
-    }
-}
-
-/// Where the numbers come from; printed on the figure, so that a figure without its page can be judged.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Provenance {
-    /// `NVIDIA H200`; unknown for a file that another program measured.
-    pub device: Option<String>,
-    pub engine: Option<String>,
-    pub precision: Option<String>,
-    pub link: Link,
-    /// Whether the values come from a model and were not measured.
-    pub forecast: bool,
-    pub steps: u64,
-    pub blocks: u64,
-    /// False while too little is measured to report jumps.
-    pub reported: bool,
-    /// The share of simulated series like these that have a false alarm; 0.01 is 1 %. `None` if it is not known.
-    pub alarm_rate: Option<f64>,
-    pub aa_rate: Option<f64>,
-    /// The machines, where several measured it, in a sentence.
-    pub machines: Option<String>,
-    /// The command that makes the figure again.
-    pub command: String,
-}
-
-impl Provenance {
-    /// The caption: what ran on what, how often, and how far it can be trusted.
-    pub fn caption(&self) -> String {
-        let mut parts: Vec<String> =
-            [&self.device, &self.engine, &self.precision].into_iter().flatten().cloned().collect();
-        parts.extend(Some(self.link.to_string()).filter(|link| !link.is_empty()));
-        if self.forecast {
-            parts.push(format!("{}, forecast and not measured", human::counted(self.steps, "value")));
-            return parts.join(" \u{b7} ");
-        }
-        let steps = human::counted(self.steps, "step");
-        parts.push(match self.blocks {
-            // A file that another program measured.
-            0 => steps,
-            // Some of its blocks are not whole, and the headline counts those that are.
-            _ if !self.reported => steps,
-            blocks => format!("{steps} in {}", human::counted(blocks, "block")),
-        });
-        if let Some(rate) = self.alarm_rate.filter(|_| self.reported) {
-            parts.push(format!("{} false alarms (simulated)", human::limit(rate)));
-        }
-        if let Some(rate) = self.aa_rate.filter(|_| self.reported) {
-            parts.push(format!("A/A runs: {} false alarms", human::limit(rate)));
-        }
-        parts.join(" \u{b7} ")
     }
 }
 
@@ -120,7 +44,9 @@ pub struct StepTime {
     /// What a batch consists of (`image`): the lower panel shows y / x. `None`: no lower panel.
     pub item: Option<String>,
     pub series: Vec<ChartSeries>,
-    pub provenance: Provenance,
+    /// Whether the values come from a model and were not measured.
+    pub forecast: bool,
+    pub caption: Vec<String>,
 }
 
 /// Step time against batch size of several runs: a panel for each series that any of them has, in which each run has its colour.
@@ -162,16 +88,6 @@ pub struct StepRecord {
     pub outlier: bool,
 }
 
-/// The factor common to all batch sizes during one visit.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct FactorRecord {
-    /// The index of the visit's first step.
-    pub step: usize,
-    /// Slower than the mean of the run by this share, and its standard error.
-    pub relative: f64,
-    pub sd: f64,
-}
-
 /// What was read beside the steps, one value for each step; `None` where it could not be read.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Covariate {
@@ -184,21 +100,39 @@ pub struct Covariate {
 pub struct Timeline {
     pub title: String,
     pub steps: Vec<StepRecord>,
-    /// For each series in which one was found, the common factor in the order of the run.
-    pub factors: Vec<Vec<FactorRecord>>,
+    /// For each series in which one was found, the common factor in the order of the run, placed at the index of the first step of each visit.
+    pub factors: Vec<Vec<FactorPoint>>,
     /// SM clock (or CPU frequency), temperature. Those without any value are left out.
     pub covariates: Vec<Covariate>,
-    pub provenance: Provenance,
+    pub caption: Vec<String>,
 }
 
+/// A study of whole epochs, or of what feeds a training.
 #[derive(Clone, Debug, PartialEq)]
-pub struct TrainingChart {
+pub struct StudyChart {
     pub title: String,
     pub summary: String,
+    /// What a point with its deviation is.
+    pub point: &'static str,
     pub panels: Vec<LinePanel>,
-    /// The time of an epoch of each cell: training steps, waiting for the loader, the rest; and what was counted beside it.
-    pub bars: Vec<Stack>,
+    /// Of each panel.
+    pub height: f64,
+    pub predicted: Vec<Predicted>,
+    /// What a predicted rate may be limited by.
+    pub limits: Vec<String>,
+    pub stacks: Stacks,
     pub caption: Vec<String>,
+}
+
+/// Bars with what is written about them.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Stacks {
+    pub title: &'static str,
+    /// The names of the parts, beside the title, and their colours.
+    pub parts: Vec<(String, Color)>,
+    pub bars: Vec<Stack>,
+    /// What a bar stands for, and the table that has those that are left out.
+    pub of: (&'static str, &'static str),
 }
 
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -268,22 +202,14 @@ pub struct Crossings {
     pub caption: Vec<String>,
 }
 
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct CrossingPanel {
     /// What all of them share; empty where there is one panel.
     pub title: String,
     /// In seconds.
     pub lines: Vec<Line>,
-    pub marks: Vec<CrossingMark>,
-}
-
-/// A crossover with its interval; `None`: beyond the sizes measured.
-#[derive(Clone, Debug, PartialEq)]
-pub struct CrossingMark {
-    pub size: f64,
-    pub low: Option<f64>,
-    pub high: Option<f64>,
-    pub label: String,
+    /// Each with what is said of it.
+    pub marks: Vec<(Crossing, String)>,
 }
 
 /// Panels of lines, one below the other.
@@ -315,27 +241,12 @@ pub struct ReferenceLevel {
     pub name: String,
 }
 
-#[derive(Clone, Debug, PartialEq)]
-pub struct Feeding {
-    pub title: String,
-    pub summary: String,
-    /// Rates against the number of workers; two in a row.
-    pub panels: Vec<LinePanel>,
-    pub predicted: Vec<Predicted>,
-    /// What a rate may be limited by.
-    pub limits: Vec<String>,
-    /// The names of the parts of the stacks, in their order.
-    pub stages: Vec<String>,
-    pub stacks: Vec<Stack>,
-    pub caption: Vec<String>,
-}
-
 /// A measured rate and its prediction, in the same unit.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Predicted {
     pub predicted: f64,
     pub measured: f64,
-    /// The place of the predicted limit in [`Feeding::limits`].
+    /// The place of the predicted limit in [`StudyChart::limits`].
     pub limit: usize,
 }
 
@@ -351,63 +262,7 @@ pub struct Stack {
 pub struct Fits {
     pub title: String,
     pub summary: String,
-    /// Side by side; none where no engine gave a surface.
-    pub reliefs: Vec<Relief>,
     /// Losses by updates, above 0 both.
     pub losses: Vec<Line>,
     pub caption: Vec<String>,
-}
-
-#[derive(Clone, Debug, PartialEq)]
-pub struct Relief {
-    pub title: String,
-    pub points: Vec<ReliefPoint>,
-    /// The square is [-reach, reach]^2.
-    pub reach: f64,
-    /// The ends of the vertical axis.
-    pub low: f64,
-    pub high: f64,
-    pub signed: bool,
-    /// Drawn as single points.
-    pub dots: bool,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct ReliefPoint {
-    pub row: usize,
-    pub column: usize,
-    pub x: f64,
-    pub y: f64,
-    pub z: f64,
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_caption_says_what_ran_and_how_reliable_it_is() {
-        let mut provenance = Provenance {
-            device: Some("NVIDIA H200".into()),
-            engine: Some("cudnn engine".into()),
-            precision: Some("tf32".into()),
-            link: Link::Pcie { generation: 5, width: 16 },
-            steps: 10_500,
-            blocks: 30,
-            reported: true,
-            alarm_rate: Some(0.01),
-            aa_rate: Some(0.008),
-            ..Provenance::default()
-        };
-        assert_eq!(
-            provenance.caption(),
-            "NVIDIA H200 \u{b7} cudnn engine \u{b7} tf32 \u{b7} PCIe 5.0 x16 \u{b7} 10,500 steps in 30 blocks \u{b7} \
-             1 % false alarms (simulated) \u{b7} A/A runs: 0.8 % false alarms"
-        );
-        (provenance.device, provenance.engine, provenance.precision) = (None, None, None);
-        (provenance.link, provenance.blocks, provenance.aa_rate) = (Link::None, 1, None);
-        assert_eq!(provenance.caption(), "10,500 steps in 1 block \u{b7} 1 % false alarms (simulated)");
-        provenance.reported = false;
-        assert_eq!(provenance.caption(), "10,500 steps");
-    }
 }

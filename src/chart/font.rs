@@ -3,9 +3,10 @@
 //! Text is set here with ab_glyph, which plotters uses too, because plotters 0.3.7 drops each glyph's left side bearing:
 //! its letters stand unevenly ("most1" for "most 1"), and its widths would not be those of any viewer of the SVG.
 
-use std::sync::OnceLock;
+use std::sync::{LazyLock, OnceLock};
 
 use ab_glyph::{Font, FontRef, Glyph, OutlineCurve, Point, PxScale, point};
+use regex::Regex;
 
 use super::geometry::Position;
 
@@ -57,18 +58,9 @@ pub fn pixels(text: &str, size: f64, bold: bool, start: Position) -> Vec<((i32, 
     covered
 }
 
-/// A piece of the outline of a glyph, as a cubic Bézier curve.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Stroke {
-    /// Whether a new contour begins.
-    pub begins: bool,
-    pub from: Position,
-    /// Two control points and the end.
-    pub curve: [Position; 3],
-}
-
-/// The outlines of `text`, written from `start` on its baseline.
-pub fn outlines(text: &str, size: f64, bold: bool, start: Position) -> Vec<Stroke> {
+/// The outlines of `text`, written from `start` on its baseline, as cubic Bézier curves: two control points and the end, and where a new contour
+/// begins, also the start.
+pub fn outlines(text: &str, size: f64, bold: bool, start: Position) -> Vec<(Option<Position>, [Position; 3])> {
     let font = face(bold);
     let factor = size / f64::from(font.units_per_em().unwrap_or(1000.0));
     let mut strokes = Vec::new();
@@ -90,7 +82,7 @@ pub fn outlines(text: &str, size: f64, bold: bool, start: Position) -> Vec<Strok
                 }
                 OutlineCurve::Cubic(a, b, c, d) => (a, [b, c, d]),
             };
-            strokes.push(Stroke { begins: end != Some(from), from: place(from), curve: control.map(place) });
+            strokes.push(((end != Some(from)).then(|| place(from)), control.map(place)));
             end = Some(control[2]);
         }
     }
@@ -138,32 +130,16 @@ fn end_of_part(word: &str, fits: impl Fn(&str) -> bool) -> usize {
 /// ASCII as [`crate::units::human`] writes it, to print: a minus before a number, a micro before its unit. A name such as `us-east-1` stays what
 /// it is: microseconds are behind a number, or alone in brackets.
 pub fn typeset(text: &str) -> String {
-    let mut result = String::with_capacity(text.len());
-    let chars: Vec<char> = text.chars().collect();
-    let before = |at: usize, back: usize| at.checked_sub(back).map(|at| chars[at]);
-    for (i, &c) in chars.iter().enumerate() {
-        let starts = before(i, 1).is_none_or(|b| b == ' ' || b == '(');
-        result.push(match c {
-            '-' if starts && chars.get(i + 1).is_some_and(char::is_ascii_digit) => '\u{2212}',
-            'u' if chars.get(i + 1) == Some(&'s') => {
-                let rest = &chars[i + 2..];
-                let counted = before(i, 1) == Some(' ') && before(i, 2).is_some_and(|b| b.is_ascii_digit());
-                let alone = before(i, 1) == Some('(') && rest.first() == Some(&')');
-                if alone || (counted && ends(rest)) { '\u{b5}' } else { c }
-            }
-            _ => c,
-        });
-    }
-    result
-}
-
-/// Whether a word ends before `rest`.
-fn ends(rest: &[char]) -> bool {
-    match rest {
-        [] | [' ' | ')' | ']' | ';' | ',' | ':' | '/', ..] | ['.'] => true,
-        ['.', next, ..] => *next == ' ',
-        _ => false,
-    }
+    static RULES: LazyLock<[(Regex, &str); 3]> = LazyLock::new(|| {
+        let rule = |pattern, with| (Regex::new(pattern).expect("a pattern"), with);
+        let ends = r"(?<end>$|[ )\];,:/]|\.$|\. )";
+        [
+            rule(r"(?<before>^|[ (])-(?<digit>[0-9])", "${before}\u{2212}${digit}"),
+            rule(r"\(us\)", "(\u{b5}s)"),
+            rule(&format!("(?<digit>[0-9] )us{ends}"), "${digit}\u{b5}s${end}"),
+        ]
+    });
+    RULES.iter().fold(text.to_owned(), |text, (rule, with)| rule.replace_all(&text, *with).into_owned())
 }
 
 #[cfg(test)]
@@ -195,10 +171,7 @@ mod tests {
         let lines = wrap(text, (10.0, false), 120.0);
         assert!(lines.len() > 1 && lines.iter().all(|line| width(line, 10.0, false) <= 120.0), "{lines:?}");
         assert_eq!(lines.join(" "), text);
-    }
-
-    #[test]
-    fn a_name_without_spaces_is_broken_behind_its_marks_or_anywhere() {
+        // A name without spaces is broken behind its marks or anywhere.
         // Noto Sans' digits are 0.572 em wide, its hyphen 0.322: six digits and a hyphen are 37.54 wide.
         assert_eq!(wrap("123456-123456-12", (10.0, false), 40.0), ["123456-", "123456-", "12"]);
         assert_eq!(wrap("a 12345678901", (10.0, false), 40.0), ["a", "123456", "78901"]);

@@ -1,6 +1,5 @@
 //! What surrounds the panels: title, summary, legend, caption.
 
-use super::data::Provenance;
 use super::font;
 use super::geometry::{Position, Rect};
 use super::palette::{Color, INK, MUTED, TEXT};
@@ -146,16 +145,8 @@ fn legend(scene: &mut Scene, top: f64, keys: &[LegendEntry], margin: f64) -> f64
     y
 }
 
-/// Draws the caption from `top` and ends the figure below it.
-pub fn caption(scene: &mut Scene, top: f64, provenance: &Provenance, remarks: &[String]) {
-    let made = format!("Made by: {}", provenance.command);
-    let said = provenance.machines.iter().chain(remarks).cloned();
-    let texts: Vec<String> = std::iter::once(provenance.caption()).chain(said).chain([made]).collect();
-    caption_texts(scene, top, &texts);
-}
-
 /// Draws these paragraphs from `top` and ends the figure below them.
-pub fn caption_texts(scene: &mut Scene, top: f64, texts: &[String]) {
+pub fn caption(scene: &mut Scene, top: f64, texts: &[String]) {
     let limit = (scene.width - 2.0 * MARGIN) * 0.94;
     let mut y = top;
     for text in texts {

@@ -1,14 +1,15 @@
 //! The honesty plot: every executed step, in the order in which it ran, against the expected time of its batch size; below
 //! it the state of the hardware. Drift, throttling and warm-up are visible here, so that they are not mistaken for jumps.
 
-use super::axis::{Axis, Scale};
-use super::data::{Covariate, FactorRecord, Link, Quantity, StepRecord, Timeline};
+use super::axis::{Axis, AxisUnit, Scale};
+use super::data::{Covariate, Quantity, StepRecord, Timeline};
 use super::font;
 use super::frame::{self, LegendEntry, MARGIN, Mark, beyond};
 use super::geometry::{Position, Rect};
 use super::palette::{BLUE, GREEN, INK, MUTED, PURPLE, STRIPE, TEXT, VERMILLION};
 use super::panel::{Panel, TICK_SIZE, TITLE_LIFT};
 use super::scene::{Anchor, Font, Scene};
+use crate::detect::FactorPoint;
 use crate::stats::quantile::median;
 use crate::units::human;
 
@@ -54,13 +55,8 @@ pub fn scene(chart: &Timeline) -> Scene {
         top = last.area.bottom;
     }
     last.draw_x(&mut scene, &ticks);
-    last.label_x(&mut scene, &ticks, "Step, in the order of the run");
-    let none = match chart.provenance.link {
-        Link::NotOurs => "The table has no clock.",
-        _ => "No clock was readable.",
-    };
-    let remarks = if readable.is_empty() { vec![none.to_string()] } else { vec![] };
-    frame::caption(&mut scene, last.area.bottom + 74.0, &chart.provenance, &remarks);
+    last.label_x(&mut scene, &ticks, &AxisUnit::none(), "Step, in the order of the run");
+    frame::caption(&mut scene, last.area.bottom + 74.0, &chart.caption);
     scene
 }
 
@@ -164,10 +160,10 @@ fn draw_steps(scene: &mut Scene, panel: &Panel, steps: &[StepRecord]) {
 }
 
 /// The factor as a line, in its 95 % band. Without one the running median is drawn in its place.
-fn draw_factor(scene: &mut Scene, panel: &Panel, factor: &[FactorRecord]) {
+fn draw_factor(scene: &mut Scene, panel: &Panel, factor: &[FactorPoint]) {
     let at = |deviations: f64| {
-        let value = move |f: &FactorRecord| 100.0 * (f.relative + deviations * f.sd * (1.0 + f.relative));
-        factor.iter().map(move |f| panel.at_clamped(f.step as f64 + 0.5, value(f)))
+        let value = move |f: &FactorPoint| 100.0 * (f.relative + deviations * f.sd * (1.0 + f.relative));
+        factor.iter().map(move |f| panel.at_clamped(f.order + 0.5, value(f)))
     };
     let band: Vec<Position> = at(-NORMAL_95).chain(at(NORMAL_95).rev()).collect();
     scene.polygon(band, INK.opacity(0.18));

@@ -151,19 +151,13 @@ mod tests {
         for n in [8, 70, 512] {
             for count in 0..=60 {
                 let (wanted, ground) = rising(n, count);
-                assert_clear(&place(&wanted, &ground), &ground);
+                let placed = place(&wanted, &ground);
+                assert_clear(&placed, &ground);
+                // Up to fifteen jumps are all labelled, and all in one form.
+                let forms: Vec<_> = placed.iter().flatten().map(|p| p.form).collect();
+                let all = forms.len() == count && forms.windows(2).all(|w| w[0] == w[1]);
+                assert!(all || n != 70 || count > 15, "{count}: {placed:?}");
             }
-        }
-    }
-
-    #[test]
-    fn up_to_fifteen_jumps_are_all_labelled() {
-        for count in 0..=15 {
-            let (wanted, ground) = rising(70, count);
-            let placed = place(&wanted, &ground);
-            assert!(placed.iter().all(Option::is_some), "{count}: {placed:?}");
-            let forms: Vec<_> = placed.iter().flatten().map(|p| p.form).collect();
-            assert!(forms.windows(2).all(|w| w[0] == w[1]), "all in one form: {forms:?}");
         }
     }
 
@@ -182,12 +176,9 @@ mod tests {
     fn where_there_is_no_room_the_heavier_label_stays() {
         let (mut wanted, mut ground) = rising(8, 2);
         ground.bounds = Rect { left: 360.0, top: 100.0, right: 400.0, bottom: 440.0 };
-        wanted[1].guide = wanted[0].guide;
         wanted[1].mark = wanted[0].mark;
         ground.obstacles = vec![Rect { left: 0.0, right: 1000.0, top: 120.0, bottom: 440.0 }];
-        wanted[0].guide = 395.0;
-        wanted[1].guide = 394.0;
-        wanted[1].weight = 2.0;
+        (wanted[0].guide, wanted[1].guide, wanted[1].weight) = (395.0, 394.0, 2.0);
         let placed = place(&wanted, &ground);
         assert!(placed[0].is_none() && placed[1].is_some(), "{placed:?}");
         assert_eq!(place(&[], &ground), []);

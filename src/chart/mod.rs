@@ -9,7 +9,6 @@
 pub mod axis;
 mod crossover;
 mod data;
-mod feeding;
 pub mod figures;
 mod fit;
 mod font;
@@ -25,11 +24,10 @@ mod pdf;
 mod prediction;
 pub mod scene;
 mod stacked;
-mod stacks;
 mod step_time;
+mod study;
 #[cfg(test)]
 mod tests;
-mod training;
 
 use std::path::Path;
 
@@ -42,9 +40,9 @@ pub enum Chart {
     StepTime(StepTime),
     Runs(Runs),
     Timeline(Timeline),
-    Training(TrainingChart),
+    Training(StudyChart),
     Prediction(Prediction),
-    Feeding(Feeding),
+    Feeding(StudyChart),
     Crossings(Crossings),
     Fits(Fits),
     Stacked(Stacked),
@@ -89,9 +87,8 @@ impl Chart {
             Self::StepTime(chart) => &mut chart.title,
             Self::Runs(chart) => &mut chart.title,
             Self::Timeline(chart) => &mut chart.title,
-            Self::Training(chart) => &mut chart.title,
+            Self::Training(chart) | Self::Feeding(chart) => &mut chart.title,
             Self::Prediction(chart) => &mut chart.title,
-            Self::Feeding(chart) => &mut chart.title,
             Self::Crossings(chart) => &mut chart.title,
             Self::Fits(chart) => &mut chart.title,
             Self::Stacked(chart) => &mut chart.title,
@@ -104,9 +101,8 @@ impl Chart {
             Self::StepTime(chart) => step_time::scene(chart, None),
             Self::Runs(chart) => step_time::runs(chart),
             Self::Timeline(chart) => honesty::scene(chart),
-            Self::Training(chart) => training::scene(chart),
+            Self::Training(chart) | Self::Feeding(chart) => study::scene(chart),
             Self::Prediction(chart) => prediction::scene(chart),
-            Self::Feeding(chart) => feeding::scene(chart),
             Self::Crossings(chart) => crossover::scene(chart),
             Self::Fits(chart) => fit::scene(chart),
             Self::Stacked(chart) => stacked::scene(chart),
@@ -114,20 +110,12 @@ impl Chart {
     }
 }
 
-/// Writes `chart` to `path`, in the format of its extension: `.png`, `.svg` or `.pdf`.
+/// Writes `chart` to `path` as a figure of `paper`, in the format of its extension: `.png`, `.svg` or `.pdf`.
 ///
 /// # Errors
 /// [`crate::error::Kind::Spec`] for another extension; [`crate::error::Kind::Io`] where the file cannot be written. Both
 /// name the path, and nothing half-written is left there.
-pub fn write(chart: &Chart, path: &Path) -> Result<()> {
-    paint::write(&chart.scene(), path)
-}
-
-/// Writes `chart` to `path` as a figure of a paper.
-///
-/// # Errors
-/// As [`write()`].
-pub fn write_on(paper: &Paper, chart: &Chart, path: &Path) -> Result<()> {
+pub fn write(paper: &Paper, chart: &Chart, path: &Path) -> Result<()> {
     paint::write(&chart.scene_on(paper), path)
 }
 

@@ -49,6 +49,13 @@ impl Panel {
         (self.at_x(x), self.at_y(y).clamp(self.area.top, self.area.bottom))
     }
 
+    /// Both axes: the values counted in this quantity, and these ticks along x, whose title is `x`.
+    pub fn draw_axes(&self, scene: &mut Scene, quantity: &Quantity, ticks: &[f64], x: &str) {
+        self.draw_y(scene, quantity, TITLE_LIFT);
+        self.draw_x(scene, ticks);
+        self.label_x(scene, ticks, &AxisUnit::none(), x);
+    }
+
     /// The horizontal grid with its labels, and `lift` above the panel the title: `Step time (ms)`.
     pub fn draw_y(&self, scene: &mut Scene, quantity: &Quantity, lift: f64) {
         let most = (self.area.height() / 48.0).round().clamp(2.0, 7.0) as usize;
@@ -81,9 +88,9 @@ impl Panel {
     }
 
     /// The labels under the lower edge, those that would touch the one before or leave the figure left out, and the title.
-    pub fn label_x(&self, scene: &mut Scene, ticks: &[f64], title: &str) {
+    pub fn label_x(&self, scene: &mut Scene, ticks: &[f64], unit: &AxisUnit, title: &str) {
         let mut free = f64::NEG_INFINITY;
-        for (tick, label) in ticks.iter().zip(tick_labels(ticks, 1.0, self.x.scale)) {
+        for (tick, label) in ticks.iter().zip(tick_labels(ticks, unit.factor, self.x.scale)) {
             let (x, half) = (self.at_x(*tick), font::width(&label, TICK_SIZE, false) / 2.0);
             if x - half > free && x + half <= scene.width {
                 free = x + half + 8.0;
@@ -92,7 +99,7 @@ impl Panel {
             }
         }
         let middle = (self.area.left + self.area.right) / 2.0;
-        scene.text(title, (middle, self.area.bottom + 39.0), Anchor::Center, Font::bold(TICK_SIZE, TEXT));
+        scene.text(unit.title(title), (middle, self.area.bottom + 39.0), Anchor::Center, Font::bold(TICK_SIZE, TEXT));
     }
 
     /// Lines with the deviations of their points, where they have any, and their names at their ends.
@@ -202,7 +209,7 @@ mod tests {
     fn tick_labels_do_not_touch() {
         let mut scene = Scene::new(100.0, 100.0, "");
         let ticks: Vec<f64> = (0..=100).map(|t| f64::from(t) / 10.0).collect();
-        PANEL.label_x(&mut scene, &ticks, "Batch size");
+        PANEL.label_x(&mut scene, &ticks, &AxisUnit::none(), "Batch size");
         let mut areas: Vec<Rect> = scene.texts().map(|t| t.area()).collect();
         areas.pop();
         assert!(areas.len() > 2 && areas.windows(2).all(|w| w[0].right < w[1].left), "{areas:?}");

@@ -7,7 +7,7 @@ use flate2::Compression;
 use flate2::write::ZlibEncoder;
 use pdf_writer::{Content, Filter, Finish, Name, Pdf, Rect, Ref, TextStr};
 
-use super::font::{self, Stroke};
+use super::font;
 use super::geometry::Position;
 use super::palette::Color;
 use super::scene::{Primitive, Scene};
@@ -92,21 +92,20 @@ impl Drawing {
             }
             Primitive::Text(text) => {
                 self.fill_with(text.font.color);
-                for stroke in font::outlines(&text.text, text.font.size, text.font.bold, (text.area().left, text.at.1))
-                {
-                    self.glyph(&stroke);
+                let at = (text.area().left, text.at.1);
+                for (start, curve) in font::outlines(&text.text, text.font.size, text.font.bold, at) {
+                    if let Some([x, y]) = start.map(pair) {
+                        self.content.move_to(x, y);
+                    }
+                    self.curve(curve);
                 }
                 self.content.fill_nonzero();
             }
         }
     }
 
-    fn glyph(&mut self, stroke: &Stroke) {
-        let [x, y] = pair(stroke.from);
-        if stroke.begins {
-            self.content.move_to(x, y);
-        }
-        let [[ax, ay], [bx, by], [cx, cy]] = stroke.curve.map(pair);
+    fn curve(&mut self, points: [Position; 3]) {
+        let [[ax, ay], [bx, by], [cx, cy]] = points.map(pair);
         self.content.cubic_to(ax, ay, bx, by, cx, cy);
     }
 
@@ -122,46 +121,41 @@ impl Drawing {
     }
 
     fn circle(&mut self, (x, y): Position, radius: f64) {
-        let at = |right: f64, down: f64| pair((x + radius * right, y + radius * down));
-        let [startx, starty] = at(1.0, 0.0);
-        self.content.move_to(startx, starty);
-        for [a, b, end] in [
+        let at = |(right, down): (f64, f64)| (x + radius * right, y + radius * down);
+        let [start_x, start_y] = pair(at((1.0, 0.0)));
+        self.content.move_to(start_x, start_y);
+        for curve in [
             [(1.0, QUARTER), (QUARTER, 1.0), (0.0, 1.0)],
             [(-QUARTER, 1.0), (-1.0, QUARTER), (-1.0, 0.0)],
             [(-1.0, -QUARTER), (-QUARTER, -1.0), (0.0, -1.0)],
             [(QUARTER, -1.0), (1.0, -QUARTER), (1.0, 0.0)],
         ] {
-            let [[ax, ay], [bx, by], [cx, cy]] = [a, b, end].map(|(right, down)| at(right, down));
-            self.content.cubic_to(ax, ay, bx, by, cx, cy);
+            self.curve(curve.map(at));
         }
     }
 
     fn fill_with(&mut self, color: Color) {
-        let [red, green, blue] = shares(color);
-        self.opacity(color);
+        let [red, green, blue] = self.ink(color);
         self.content.set_fill_rgb(red, green, blue);
     }
 
     fn stroke_with(&mut self, width: f64, color: Color) {
-        let [red, green, blue] = shares(color);
-        self.opacity(color);
+        let [red, green, blue] = self.ink(color);
         self.content.set_stroke_rgb(red, green, blue).set_line_width(width as f32);
     }
 
-    fn opacity(&mut self, color: Color) {
+    /// Takes over the opacity; gives the shares of red, green and blue.
+    fn ink(&mut self, color: Color) -> [f32; 3] {
         let next = self.opacities.len();
         let number = *self.opacities.entry((255.0 * color.opacity).round() as u8).or_insert(next);
         self.content.set_parameters(Name(name(number).as_bytes()));
+        let (red, green, blue) = color.rgb;
+        [red, green, blue].map(|channel| f32::from(channel) / 255.0)
     }
 }
 
 fn pair((x, y): Position) -> [f32; 2] {
     [x as f32, y as f32]
-}
-
-fn shares(color: Color) -> [f32; 3] {
-    let (red, green, blue) = color.rgb;
-    [red, green, blue].map(|channel| f32::from(channel) / 255.0)
 }
 
 #[cfg(test)]

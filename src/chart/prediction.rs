@@ -1,12 +1,12 @@
 //! Predicted times: against the measured ones, and what an example costs at each batch size.
 
-use super::axis::{Axis, AxisUnit, Scale, tick_labels};
+use super::axis::{Axis, AxisUnit, Scale};
 use super::data::{PredictedCurve, PredictedPoint, Prediction, Quantity};
 use super::frame::{self, LegendEntry, MARGIN, Mark};
 use super::geometry::Rect;
-use super::palette::{BLUE, Color, GREEN, INK, MUTED, PURPLE, TEXT, VERMILLION};
-use super::panel::{Panel, ROW_GAP, TICK_SIZE, TITLE_LIFT};
-use super::scene::{Anchor, Font, Scene};
+use super::palette::{BLUE, Color, GREEN, INK, MUTED, PURPLE, VERMILLION};
+use super::panel::{Panel, ROW_GAP, TITLE_LIFT};
+use super::scene::Scene;
 
 const WIDTH: f64 = 1100.0;
 const CURVE_HEIGHT: f64 = 300.0;
@@ -35,7 +35,7 @@ pub fn scene(chart: &Prediction) -> Scene {
         draw_against(&mut scene, &chart.against, area);
         top += SQUARE + ROW_GAP;
     }
-    frame::caption_texts(&mut scene, top - ROW_GAP + 60.0, &chart.caption);
+    frame::caption(&mut scene, top - ROW_GAP + 60.0, &chart.caption);
     scene
 }
 
@@ -51,10 +51,7 @@ fn draw_curve(scene: &mut Scene, curve: &PredictedCurve, color: Color, area: Rec
     let x = Axis::around(curve.points.iter().map(|point| point.x), Scale::Linear, 0.03);
     let panel = Panel { area, x, y };
     let quantity = Quantity { name: format!("Time for an example, {}", curve.name), unit: "s".to_owned() };
-    panel.draw_y(scene, &quantity, TITLE_LIFT);
-    let ticks = panel.x.batch_ticks(14, None);
-    panel.draw_x(scene, &ticks);
-    panel.label_x(scene, &ticks, "Batch size");
+    panel.draw_axes(scene, &quantity, &panel.x.batch_ticks(14, None), "Batch size");
     let known: Vec<&PredictedPoint> = curve.points.iter().filter(finite).collect();
     let lower = known.iter().rev().map(|point| panel.at_clamped(point.x, point.low));
     let band: Vec<_> = known.iter().map(|point| panel.at_clamped(point.x, point.high)).chain(lower).collect();
@@ -80,13 +77,7 @@ fn draw_against(scene: &mut Scene, points: &[PredictedPoint], area: Rect) {
     panel.draw_y(scene, &named("Predicted step time"), TITLE_LIFT);
     let ticks = panel.x.ticks(6);
     panel.draw_x(scene, &ticks);
-    let unit = AxisUnit::of(axis.high, "s");
-    for (tick, label) in ticks.iter().zip(tick_labels(&ticks, unit.factor, axis.scale)) {
-        let at = (panel.at_x(*tick), area.bottom + 19.0);
-        scene.text(label, at, Anchor::Center, Font::regular(TICK_SIZE, TEXT));
-    }
-    let middle = (0.5 * (area.left + area.right), area.bottom + 39.0);
-    scene.text(unit.title("Measured step time"), middle, Anchor::Center, Font::bold(TICK_SIZE, TEXT));
+    panel.label_x(scene, &ticks, &AxisUnit::of(axis.high, "s"), "Measured step time");
     for point in points.iter().filter(|point| point.high.is_finite()) {
         let ends = vec![panel.at_clamped(point.x, point.low), panel.at_clamped(point.x, point.high)];
         scene.line(ends, 2.0, BLUE.tint(0.25));

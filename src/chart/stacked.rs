@@ -6,7 +6,7 @@ use super::data::{Stacked, StackedPanel};
 use super::frame::{self, LegendEntry, MARGIN, Mark};
 use super::geometry::Rect;
 use super::palette::{INK, MUTED, RUNS, VERMILLION};
-use super::panel::{Panel, ROW_GAP, TITLE_LIFT, widest_name};
+use super::panel::{Panel, ROW_GAP, widest_name};
 use super::scene::Scene;
 
 const WIDTH: f64 = 1000.0;
@@ -27,7 +27,7 @@ pub fn scene(chart: &Stacked) -> Scene {
         draw(&mut scene, panel, area);
         top += HEIGHT + ROW_GAP;
     }
-    frame::caption_texts(&mut scene, top - 18.0, &chart.caption);
+    frame::caption(&mut scene, top - 18.0, &chart.caption);
     scene
 }
 
@@ -41,10 +41,8 @@ fn draw(scene: &mut Scene, chart: &StackedPanel, area: Rect) {
         false => Axis::around(points().map(|point| point.y), Scale::Log, 0.06),
     };
     let panel = Panel { area, x: Axis::around(xs.iter().copied(), scale_of(&xs), 0.04), y };
-    panel.draw_y(scene, &chart.y, TITLE_LIFT);
     let ticks = if xs.len() > 12 { panel.x.ticks(10) } else { xs };
-    panel.draw_x(scene, &ticks);
-    panel.label_x(scene, &ticks, &chart.x.name);
+    panel.draw_axes(scene, &chart.y, &ticks, &chart.x.name);
     if let Some(level) = level {
         let y = panel.at_y(level.y);
         scene.dashes((area.left, y), (area.right, y), 5.0, 1.0, INK);
@@ -53,61 +51,4 @@ fn draw(scene: &mut Scene, chart: &StackedPanel, area: Rect) {
         scene.dashes((at, area.top), (at, area.bottom), 2.5, 1.0, VERMILLION);
     }
     panel.draw_lines(scene, &chart.lines, &RUNS);
-}
-
-#[cfg(test)]
-mod tests {
-    use super::super::data::{Line, LinePanel, LinePoint, Quantity, ReferenceLevel};
-    use super::super::scene::Primitive;
-    use super::super::tests::assert_says;
-    use super::*;
-
-    fn chart(marks: Vec<f64>) -> Stacked {
-        let line = |name: &str, y: f64| Line {
-            name: name.into(),
-            points: [16.0, 17.0, 32.0].map(|x| LinePoint { x, y, sd: 2.0 }).to_vec(),
-            marked: None,
-        };
-        let panel = |name: &str, level: Option<ReferenceLevel>, from_zero| StackedPanel {
-            lines: LinePanel {
-                x: Quantity::new("Batch size", ""),
-                y: Quantity::new(name, ""),
-                lines: vec![line("mlp, 2 processes", 61.0), line("mlp, 4 processes", 33.0)],
-                from_zero,
-            },
-            level,
-            marks: marks.clone(),
-        };
-        let level = ReferenceLevel { y: 95.0, name: "95 %, as platforms for training promise".into() };
-        Stacked {
-            title: "processes".into(),
-            summary: "0 of 3 batch sizes reach 95 %.".into(),
-            point: "measured".into(),
-            mark: "the efficiency falls".into(),
-            panels: vec![panel("Efficiency (%)", Some(level), true), panel("In all-reduce (%)", None, false)],
-            caption: vec!["a processor".into()],
-        }
-    }
-
-    #[test]
-    fn the_series_the_level_and_the_marks_are_on_the_chart() {
-        let wanted = [
-            "mlp, 2 processes",
-            "mlp, 4 processes",
-            "95 %, as platforms",
-            "the efficiency falls",
-            "In all-reduce (%)",
-            "Batch size",
-            "a processor",
-        ];
-        assert_says(&scene(&chart(vec![16.5])), &wanted);
-    }
-
-    #[test]
-    fn where_nothing_is_marked_the_legend_says_nothing_of_marks() {
-        let [with, without] = [vec![16.5], vec![]].map(|marks| scene(&chart(marks)));
-        assert!(!without.texts().any(|text| text.text.contains("the efficiency falls")));
-        let dashes = |scene: &Scene| scene.primitives.iter().filter(|p| !matches!(p, Primitive::Text(_))).count();
-        assert!(dashes(&with) > dashes(&without));
-    }
 }

@@ -5,7 +5,7 @@ use std::path::Path;
 use super::data::*;
 use super::geometry::Rect;
 use super::scene::Scene;
-use super::{Chart, write};
+use super::{Chart, Paper, write};
 use crate::detect::{Candidate, Findings, Jump, Kink, Note, Period, Point, Rejection};
 
 /// A small generator (Marsaglia's xorshift64), so that the demonstration is the same everywhere.
@@ -50,20 +50,8 @@ fn counted(n: u32) -> Vec<f64> {
     (1..=n).map(f64::from).collect()
 }
 
-fn provenance() -> Provenance {
-    Provenance {
-        device: Some("NVIDIA H200".into()),
-        engine: Some("cudnn engine".into()),
-        precision: Some("tf32".into()),
-        link: Link::Pcie { generation: 5, width: 16 },
-        steps: 10_500,
-        blocks: 30,
-        reported: true,
-        alarm_rate: Some(0.01),
-        aa_rate: Some(0.008),
-        command: "batchstep plot results/vgg16/".into(),
-        ..Provenance::default()
-    }
+fn caption() -> Vec<String> {
+    ["PCIe 5.0 x16", "Made by: batchstep plot results/vgg16/"].map(String::from).into()
 }
 
 fn named(name: &str, findings: Findings) -> ChartSeries {
@@ -78,7 +66,8 @@ fn chart(series: Vec<(&str, Findings)>) -> StepTime {
         y: Quantity::new("Step time", "s"),
         item: Some("image".into()),
         series: series.collect(),
-        provenance: provenance(),
+        forecast: false,
+        caption: caption(),
     }
 }
 
@@ -144,7 +133,7 @@ fn honesty(n: usize) -> Timeline {
         ],
         steps,
         factors: vec![],
-        provenance: provenance(),
+        caption: caption(),
     }
 }
 
@@ -248,56 +237,63 @@ fn every_chart_is_painted() {
     let kept = std::env::var_os("BATCHSTEP_DEMONSTRATION").map(std::path::PathBuf::from);
     for (name, chart) in demonstration() {
         let path = kept.as_deref().unwrap_or(folder.path()).join(format!("{name}.png"));
-        write(&chart, &path).unwrap();
-        write(&chart, &path.with_extension("svg")).unwrap();
+        write(&Paper::default(), &chart, &path).unwrap();
+        write(&Paper::default(), &chart, &path.with_extension("svg")).unwrap();
     }
 }
 
-#[test]
-fn the_jumps_are_labelled_with_place_size_and_share() {
-    let texts = texts(vgg16());
-    // 0.0058 s over 0.012 + 0.0021 * 16 = 0.0456 s is 12.7 %, with two digits 13 %.
-    for expected in ["after 16: +5.80 ms (+13 %)", "Step time (ms)", "Time per image (ms)", "Batch size", "48"] {
-        assert!(texts.iter().any(|t| t == expected), "{expected} is not among {texts:?}");
-    }
-    assert!(texts.contains(&"4 jumps after 16, 32, 48 and 64; period 16 (p = 0.0004)".to_string()), "{texts:?}");
-    assert!(texts.contains(&"Made by: batchstep plot results/vgg16/".to_string()));
+fn texts(chart: Chart) -> Vec<String> {
+    chart.scene().texts().map(|text| text.text.clone()).collect()
 }
 
-fn texts(chart: StepTime) -> Vec<String> {
-    Chart::StepTime(chart).scene().texts().map(|t| t.text.clone()).collect()
-}
-
+/// Each chart with texts that begin so, and with words that it does not say.
 #[test]
-fn a_jump_of_uncertain_place_has_a_whisker_and_says_so() {
-    let mut places = findings(&counted(70), 0.0021, &[40.0], 0.0058);
-    let lines = |found: &Findings| Chart::StepTime(chart(vec![("a", found.clone())])).scene().primitives.len();
-    let certain = lines(&places);
-    assert!(!texts(chart(vec![("a", places.clone())])).contains(&"places that a jump may have".to_string()));
+fn a_chart_says_what_was_found_and_nothing_else() {
+    let certain = findings(&counted(70), 0.0021, &[40.0], 0.0058);
+    let mut places = certain.clone();
     (places.jumps[0].after_low, places.jumps[0].after_high) = (38.0, 42.0);
-    let said = texts(chart(vec![("a", places.clone())]));
-    assert!(said.contains(&"places that a jump may have".to_string()), "{said:?}");
-    assert!(said.iter().any(|text| text.starts_with("after 40 (38 to 42)")), "{said:?}");
-    // Three lines in the panel, three and a text in the legend.
-    assert_eq!(lines(&places), certain + 7);
-}
-
-#[test]
-fn the_members_of_a_staircase_are_drawn_and_not_labelled() {
-    let said = texts(chart(vec![("vgg16", many_members())]));
-    let after = said.iter().filter(|text| text.starts_with("after ")).count();
-    assert_eq!(after, 1, "{said:?}");
-    assert!(said.iter().any(|text| text.contains("1 jump after 201, and one every 2, 149 times")), "{said:?}");
-    assert!(!said.iter().any(|text| text.contains("without a label")), "{said:?}");
-}
-
-#[test]
-fn a_rate_has_its_own_axes() {
-    let said = texts(rate());
-    for expected in ["Bandwidth (GB/s)", "N", "2048", "after 2048: \u{2212}20.0 GB/s (\u{2212}17 %)"] {
-        assert!(said.iter().any(|text| text == expected), "{expected} is not among {said:?}");
+    let searched = findings(&counted(12), 0.0021, &[], 0.0);
+    let wide = Findings { notes: vec![Note::TooWide { sizes: true }], ..searched.clone() };
+    // The line of a curve that cannot be judged lies anywhere between its sizes.
+    let mut unfitted = searched.clone();
+    unfitted.points.iter_mut().for_each(|point| point.fit = f64::NAN);
+    let one = |found: &Findings| chart(vec![("mlp", found.clone())]);
+    let cases: [(StepTime, &[&str], &[&str]); 9] = [
+        (
+            vgg16(),
+            &[
+                // 0.0058 s over 0.012 + 0.0021 * 16 = 0.0456 s is 12.7 %, with two digits 13 %.
+                "after 16: +5.80 ms (+13 %)",
+                "4 jumps after 16, 32, 48 and 64; period 16 (p = 0.0004)",
+                "Step time (ms)",
+                "Time per image (ms)",
+                "Batch size",
+                "48",
+                "Made by: batchstep plot results/vgg16/",
+            ],
+            &["places that a jump may have"],
+        ),
+        (rate(), &["Bandwidth (GB/s)", "N", "2048", "after 2048: \u{2212}20.0 GB/s (\u{2212}17 %)"], &["Time per"]),
+        (one(&many_members()), &["1 jump after 201, and one every 2, 149 times"], &["without a label"]),
+        (one(&certain), &["after 40:"], &["places that a jump may have"]),
+        (one(&places), &["after 40 (38 to 42)", "places that a jump may have"], &[]),
+        (one(&searched), &["fitted line"], &[]),
+        (one(&unfitted), &["median"], &["fitted line"]),
+        (one(&wide), &["No jump was looked for: the sizes span"], &["fitted line"]),
+        (chart(vec![("mlp", wide), ("cnn", searched)]), &["2 series. mlp: not searched; cnn: no jump"], &[]),
+    ];
+    for (chart, wanted, unwanted) in cases {
+        let chart = Chart::StepTime(chart);
+        assert_sound(&chart.scene());
+        let said = texts(chart);
+        wanted.iter().for_each(|text| assert!(said.iter().any(|one| one.starts_with(text)), "{text}: {said:?}"));
+        unwanted.iter().for_each(|text| assert!(!said.iter().any(|one| one.contains(text)), "{text}: {said:?}"));
     }
-    assert!(!said.iter().any(|text| text.starts_with("Time per")), "{said:?}");
+    let lines = |found: &Findings| Chart::StepTime(one(found)).scene().primitives.len();
+    // Three lines in the panel, three and a text in the legend.
+    assert_eq!(lines(&places), lines(&certain) + 7);
+    let said = texts(Chart::StepTime(one(&many_members())));
+    assert_eq!(said.iter().filter(|text| text.starts_with("after ")).count(), 1, "members have no label: {said:?}");
 }
 
 /// Eighty letters without a space, and a command with a file that is called like a unit.
@@ -306,35 +302,13 @@ fn a_long_name_stays_on_the_figure_and_a_command_can_be_copied() {
     let name = "resnet50_imagenet_batch_size_sweep_a100_80gb_pcie_fp16_channels_last_2024_05_06_r3";
     let mut long = vgg16();
     long.title = name.into();
-    long.provenance.command = format!("batchstep plot {name}/{name}.csv 5 us us.csv --x -1");
+    long.caption[1] = format!("Made by: batchstep plot {name}/{name}.csv 5 us us.csv --x -1");
     let scene = Chart::StepTime(long).scene();
     assert_sound(&scene);
     assert_texts_apart(&scene);
     let said: Vec<&str> = scene.texts().map(|text| text.text.as_str()).collect();
     let all = said.concat();
     assert!(all.contains(name) && all.contains("5 us us.csv --x -1"), "{said:?}");
-}
-
-/// The line of a curve that cannot be judged lies anywhere between its sizes.
-#[test]
-fn without_a_fitted_line_the_legend_names_none() {
-    let mut found = findings(&counted(12), 0.0021, &[], 0.0);
-    let lines = |found: &Findings| texts(chart(vec![("mlp", found.clone())])).contains(&"fitted line".to_owned());
-    assert!(lines(&found));
-    found.points.iter_mut().for_each(|point| point.fit = f64::NAN);
-    assert!(!lines(&found));
-    assert_sound(&Chart::StepTime(chart(vec![("mlp", found)])).scene());
-}
-
-#[test]
-fn what_was_not_searched_is_not_called_jump_free() {
-    let searched = findings(&counted(12), 0.0021, &[], 0.0);
-    let wide = Findings { notes: vec![Note::TooWide { sizes: true }], ..searched.clone() };
-    let said = texts(chart(vec![("mlp", wide.clone())]));
-    assert!(said.iter().any(|text| text.starts_with("No jump was looked for: the sizes span")), "{said:?}");
-    assert!(!said.contains(&"fitted line".to_owned()), "{said:?}");
-    let said = texts(chart(vec![("mlp", wide), ("cnn", searched)]));
-    assert!(said.contains(&"2 series. mlp: not searched; cnn: no jump".to_owned()), "{said:?}");
 }
 
 #[test]
@@ -354,66 +328,42 @@ fn broken_values_are_left_out_and_not_drawn() {
 }
 
 #[test]
-fn without_a_clock_the_honesty_plot_says_so() {
-    let none = Timeline { covariates: vec![], ..honesty(100) };
-    let texts: Vec<String> = Chart::Timeline(none).scene().texts().map(|t| t.text.clone()).collect();
-    assert!(texts.contains(&"No clock was readable.".to_string()), "{texts:?}");
-}
-
-#[test]
-fn a_png_has_the_size_of_its_figure() {
+fn a_file_has_the_size_and_the_texts_of_its_figure_and_the_same_bytes_each_time() {
     let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("vgg16.png");
-    let chart = Chart::StepTime(vgg16());
-    write(&chart, &path).unwrap();
-    let bytes = std::fs::read(&path).unwrap();
-    assert_eq!(&bytes[..8], b"\x89PNG\r\n\x1a\n");
-    assert_eq!(&bytes[bytes.len() - 8..bytes.len() - 4], b"IEND");
-    let number = |at: usize| u32::from_be_bytes(bytes[at..at + 4].try_into().unwrap());
-    assert_eq!((number(16), number(20)), (2000, chart.scene().height as u32 * 2));
-    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1, "no part is left behind");
-}
-
-#[test]
-fn an_svg_is_well_formed_and_holds_its_texts() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("vgg16.svg");
-    let mut chart = vgg16();
-    chart.title = "VGG16 & <others>".into();
-    write(&Chart::StepTime(chart), &path).unwrap();
-    let text = std::fs::read_to_string(&path).unwrap();
-    assert!(text.starts_with("<svg ") && text.trim_end().ends_with("</svg>"));
-    for label in ["VGG16 &amp; &lt;others&gt;", "after 64: +5.80 ms", "PCIe 5.0 x16", "sans-serif"] {
-        assert!(text.contains(label), "{label}");
-    }
-    for tag in ["svg", "text", "title"] {
-        let (opened, closed) = (text.matches(&format!("<{tag}")).count(), text.matches(&format!("</{tag}>")).count());
-        assert_eq!(opened, closed, "{tag}");
-    }
-    assert!(!text.contains("NaN") && !text.contains("inf\""));
-}
-
-#[test]
-fn the_same_input_gives_the_same_bytes() {
-    let folder = tempfile::tempdir().unwrap();
-    let chart = Chart::StepTime(chart(vec![("vgg16", findings(&counted(20), 0.0021, &[8.0], 0.01))]));
-    for extension in ["png", "svg"] {
+    let chart = Chart::StepTime(StepTime { title: "VGG16 & <others>".into(), ..vgg16() });
+    let [png, svg] = ["png", "svg"].map(|extension| {
         let bytes = |name: &str| {
             let path = folder.path().join(name).with_extension(extension);
-            write(&chart, &path).unwrap();
+            write(&Paper::default(), &chart, &path).unwrap();
             std::fs::read(&path).unwrap()
         };
-        assert_eq!(bytes("a"), bytes("b"));
+        let first = bytes("a");
+        assert!(first == bytes("b"), "{extension}");
+        first
+    });
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 4, "no part is left behind");
+    assert_eq!((&png[..8], &png[png.len() - 8..png.len() - 4]), (&b"\x89PNG\r\n\x1a\n"[..], &b"IEND"[..]));
+    let number = |at: usize| u32::from_be_bytes(png[at..at + 4].try_into().unwrap());
+    assert_eq!((number(16), number(20)), (2000, chart.scene().height as u32 * 2));
+    let svg = String::from_utf8(svg).unwrap();
+    assert!(svg.starts_with("<svg ") && svg.trim_end().ends_with("</svg>"));
+    for label in ["VGG16 &amp; &lt;others&gt;", "after 64: +5.80 ms", "PCIe 5.0 x16", "sans-serif"] {
+        assert!(svg.contains(label), "{label}");
     }
+    for tag in ["svg", "text", "title"] {
+        let count = |what: String| svg.matches(&what).count();
+        assert_eq!(count(format!("<{tag}")), count(format!("</{tag}>")), "{tag}");
+    }
+    assert!(!svg.contains("NaN") && !svg.contains("inf\""));
 }
 
 #[test]
 fn a_refused_path_is_named_with_a_remedy() {
     let chart = Chart::Timeline(honesty(0));
-    let error = write(&chart, Path::new("chart.gif")).unwrap_err().to_string();
+    let error = write(&Paper::default(), &chart, Path::new("chart.gif")).unwrap_err().to_string();
     assert!(error.starts_with("chart.gif: ") && error.contains("`.png`, `.svg` or `.pdf`"), "{error}");
     for name in ["/nowhere/at/all/chart.png", "/nowhere/at/all/chart.svg", "/nowhere/at/all/chart.pdf"] {
-        let error = write(&chart, Path::new(name)).unwrap_err();
+        let error = write(&Paper::default(), &chart, Path::new(name)).unwrap_err();
         assert_eq!(error.kind(), crate::error::Kind::Io);
         assert!(error.to_string().starts_with(name), "{error}");
     }
@@ -440,39 +390,43 @@ fn devices(slopes: [f64; 4]) -> Runs {
     }
 }
 
+fn of_runs(all: &Runs, name: &str, runs: &[usize]) -> RunsPanel {
+    RunsPanel { name: name.into(), curves: runs.iter().map(|&run| all.panels[0].curves[run].clone()).collect() }
+}
+
 /// Several networks; one of them was measured on only two of the devices.
 fn devices_and_networks() -> Runs {
     let all = devices([0.004, 0.003, 0.002, 0.001]);
-    let panel = |name: &str, runs: &[usize]| {
-        let curves = runs.iter().map(|&run| all.panels[0].curves[run].clone()).collect();
-        RunsPanel { name: name.into(), curves }
-    };
-    let panels = vec![panel("vgg16", &[0, 1, 2, 3]), panel("resnet50", &[1, 3]), panel("mobilenet", &[2])];
+    let panels = [("vgg16", &[0, 1, 2, 3][..]), ("resnet50", &[1, 3]), ("mobilenet", &[2])];
+    let panels = panels.map(|(name, runs)| of_runs(&all, name, runs)).into();
     Runs { title: "4 devices side by side".into(), panels, ..all }
 }
 
 #[test]
 fn several_runs_share_a_picture_with_a_row_of_jumps_each() {
-    let scene = Chart::Runs(devices([0.004, 0.0035, 0.003, 0.0025])).scene();
-    let said: Vec<&str> = scene.texts().map(|text| text.text.as_str()).collect();
+    let said = texts(Chart::Runs(devices([0.004, 0.0035, 0.003, 0.0025])));
     for name in ["NVIDIA T4", "NVIDIA V100", "NVIDIA A100", "NVIDIA H200"] {
         // In the legend, at its curve, at its row.
         assert_eq!(said.iter().filter(|text| **text == name).count(), 3, "{name}: {said:?}");
     }
     // 4 * 0.004 s over 0.012 + 0.004 * 16 = 0.076 s is 21 %.
-    assert!(said.contains(&"16: +21 %"), "{said:?}");
-    assert!(said.contains(&"No jump; one of 0.5 % or more would have been seen."), "{said:?}");
-    assert!(said.contains(&"No jump is common to all 4."), "{said:?}");
-    assert!(said.contains(&"Step time (ms)") && said.contains(&"Time per image (ms)"), "{said:?}");
+    for text in [
+        "16: +21 %",
+        "No jump; one of 0.5 % or more would have been seen.",
+        "No jump is common to all 4.",
+        "Step time (ms)",
+        "Time per image (ms)",
+    ] {
+        assert!(said.iter().any(|one| one == text), "{text}: {said:?}");
+    }
 }
 
 #[test]
 fn a_result_of_all_runs_is_reported() {
     let all = devices([0.004, 0.003, 0.002, 0.001]);
     let of = |runs: &[usize]| {
-        let curves = runs.iter().map(|&run| all.panels[0].curves[run].clone()).collect();
-        let panels = vec![RunsPanel { name: "vgg16".into(), curves }];
-        Chart::Runs(Runs { panels, ..all.clone() }).scene().texts().nth(1).unwrap().text.clone()
+        let panels = vec![of_runs(&all, "vgg16", runs)];
+        texts(Chart::Runs(Runs { panels, ..all.clone() })).swap_remove(1)
     };
     assert_eq!(of(&[0, 1]), "Both jump after 16 and 32.");
     assert_eq!(of(&[0, 1, 3]), "All 3 jump after 32.");

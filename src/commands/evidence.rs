@@ -18,11 +18,12 @@ use batchstep::detect::FEWEST_POINTS;
 use batchstep::error::Result;
 use batchstep::os::look;
 use batchstep::page::{Charts, Files, Picture, Reason, RunPage};
-use batchstep::report::{self, Answer, Document, Entry, Question};
+use batchstep::report::json::PathFindings;
+use batchstep::report::{self, Answer, Document, Question};
 use batchstep::store::files;
 use serde_json::json;
 
-use super::findings::PathFindings;
+use super::findings;
 use super::jumps::{inside, jump_tables, switches};
 use super::output::or_said;
 
@@ -48,7 +49,7 @@ impl Evidence {
     /// # Errors
     /// As [`analyse`].
     pub fn read(path: &Path, query: &Query) -> Result<Self> {
-        Self::of(PathFindings::stored(path, analyse(path, query, None)?)?)
+        Self::of(findings::stored(path, analyse(path, query, None)?)?)
     }
 
     /// Gathers what else is known.
@@ -67,7 +68,7 @@ impl Evidence {
         let parallel = parallel(&of_ripe, &reducing);
         let ripe: Vec<Series> = of_ripe.into_iter().map(|found| found.series).collect();
         let crossovers = Crossovers::of(path, &ripe)?;
-        let figures = Figures::of(path, found).shaded(advices);
+        let figures = Figures::of(path, found, advices);
         let drawings = [
             figures::crossover(path, found, &crossovers),
             figures::efficiency(path, found, &parallel),
@@ -84,12 +85,9 @@ impl Evidence {
             candidates || (answers.copying.is_some() || !answers.interventions.is_empty()) && !answers.jumps.is_empty()
         };
         let shown = self.seen.found.iter().zip(&self.answers).filter(|(_, answers)| known(answers));
-        let reason = |(found, answers): (&Analysed, &Answers)| {
-            let label = found.series.label();
-            Reason {
-                name: format!("{label}: mechanisms"),
-                document: report::explanation(&label, &found.findings, answers),
-            }
+        let reason = |(found, answers): (&Analysed, &Answers)| Reason {
+            name: format!("{}: mechanisms", found.series.label()),
+            document: report::explanation(found, answers),
         };
         shown.map(reason).collect()
     }
@@ -189,6 +187,9 @@ impl Evidence {
         let Figures { step_time, honesty } = &self.figures;
         Ok(RunPage {
             source: &self.seen.path,
+            title: Some(&step_time.title),
+            facts: step_time.caption.split_last().map_or(&[][..], |(_made, said)| said).to_vec(),
+            kind: "Jumps",
             charts: Charts::Sweep { found: &self.seen.found, step_time, honesty: honesty.as_ref() },
             answers: self.answers(pairs),
             advice: report::size_advices(&self.seen.found, &self.seen.advices, self.seen.found.len(), false),
@@ -204,14 +205,10 @@ impl Evidence {
 
     /// The contents of `jumps.json`, and of `batchstep explain --format json`.
     fn documents(&self) -> serde_json::Value {
-        let labels: Vec<String> = self.seen.found.iter().map(|found| found.series.label()).collect();
-        let entries: Vec<Entry> = (self.seen.found.iter().zip(&self.answers).zip(&labels))
-            .map(|((found, answers), label)| Entry { source: &found.series.source, label, answers })
-            .collect();
         json!({
             "source": self.seen.path.display().to_string(),
-            "jumps": report::json::jumps(&[self.seen.said()]),
-            "mechanisms": report::explanation_json(&entries),
+            "jumps": report::json::jumps(std::slice::from_ref(&self.seen)),
+            "mechanisms": report::explanation_json(self.seen.found.iter().zip(&self.answers)),
         })
     }
 }

@@ -11,7 +11,7 @@ use batchstep::predict::published_kernels::forecast::{Forecast, forecast};
 use batchstep::predict::published_kernels::model::Assumptions;
 use batchstep::predict::published_kernels::validation::{Errors, of_layers_left_out};
 use batchstep::predict::published_kernels::{PATH, Published};
-use batchstep::report::{self, Entry, Forecasts, Style, Warning};
+use batchstep::report::{self, Forecasts, Style, Warning};
 use batchstep::store::files;
 
 use super::findings::explain as causes;
@@ -54,21 +54,15 @@ fn of_runs(args: &ExplainArgs) -> Result<Exit> {
         tell_apart(&args.runs, runs.iter_mut().map(|run| &mut run.found));
     }
     let series: Vec<(&Analysed, &Answers)> = runs.iter().flat_map(|run| run.found.iter().zip(&run.answers)).collect();
-    let labels: Vec<String> = series.iter().map(|(found, _)| found.series.label()).collect();
     match args.format {
         Form::Json => {
-            let entries: Vec<Entry> = (series.iter().zip(&labels))
-                .map(|((found, answers), label)| Entry { source: &found.series.source, label, answers })
-                .collect();
-            print(&format!("{:#}\n", report::explanation_json(&entries)));
+            print(&format!("{:#}\n", report::explanation_json(series.into_iter())));
         }
         Form::Table => {
             let style = Style::of_terminal();
             let of = if args.details { report::explanation } else { report::brief_explanation };
-            let text = |((found, answers), label): (&(&Analysed, &Answers), &String)| {
-                of(label, &found.findings, answers).render(&style)
-            };
-            print(&series.iter().zip(&labels).map(text).collect::<Vec<_>>().join("\n"));
+            let text = |(found, answers)| of(found, answers).render(&style);
+            print(&series.into_iter().map(text).collect::<Vec<_>>().join("\n"));
             if !args.details {
                 print(DETAILS);
             }

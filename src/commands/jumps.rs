@@ -10,10 +10,11 @@ use batchstep::analysis::{Analysed, Series, analyse, kernels, run_names, switche
 use batchstep::detect::baseline::Baseline;
 use batchstep::error::Result;
 use batchstep::foreign;
+use batchstep::report::json::PathFindings;
 use batchstep::report::{self, Document, JumpTable, Warning};
 use batchstep::units::human;
 
-use super::findings::PathFindings;
+use super::findings;
 use super::output::or_said;
 use super::{Exit, print, print_aside, query};
 use crate::cli::{Form, JumpsArgs, Method};
@@ -22,15 +23,14 @@ pub fn jumps(args: &JumpsArgs) -> Result<Exit> {
     let query = query(&args.columns);
     let baseline = baseline_of(args.method);
     let read = |path: &PathBuf| {
-        let subject = PathFindings::stored(path, analyse(path, &query, baseline)?)?;
+        let subject = findings::stored(path, analyse(path, &query, baseline)?)?;
         // What to avoid stands on proven jumps, and a baseline proves none.
         Ok(if baseline.is_none() { subject } else { PathFindings { advices: Vec::new(), ..subject } })
     };
     let subjects: Vec<PathFindings> = args.paths.iter().map(read).collect::<Result<_>>()?;
     match args.format {
         Form::Json => {
-            let said: Vec<report::json::RunResults> = subjects.iter().map(PathFindings::said).collect();
-            print(&format!("{:#}\n", report::json::jumps(&said)));
+            print(&format!("{:#}\n", report::json::jumps(&subjects)));
         }
         Form::Table => {
             let mut found: Vec<Vec<Analysed>> = subjects.iter().map(|subject| subject.found.clone()).collect();

@@ -6,6 +6,7 @@ use batchstep::detect::{Difference, differences};
 use batchstep::error::Result;
 use batchstep::fleet::merge::{self, Merged, Statement};
 use batchstep::report;
+use batchstep::report::json::PathFindings;
 use batchstep::units::human;
 
 use super::jumps::{advice_lines, tables, warn};
@@ -29,19 +30,15 @@ pub fn merge(args: &MergeArgs) -> Result<Exit> {
     if !args.no_analysis {
         found = analyse(&args.out, &Query::default(), None)?;
         let advices = advice::of_run(&args.out, &found, &Options::default());
-        let early = report::warnings(&found, Vec::new());
-        report::json::keep(&report::json::RunResults {
-            path: &args.out,
-            found: &found,
-            controls: &[],
-            explained: &[],
-            advices: &advices,
-            warnings: &early,
-        })?;
-        exit = warn(early.iter());
-        let nodes = report::nodes(&found);
-        print(&format!("\n{}", tables(&found, &[], true)));
-        print(&advice_lines(&found, &advices, true));
+        let warnings = report::warnings(&found, Vec::new());
+        let (path, controls, explained) = (args.out.clone(), Vec::new(), Vec::new());
+        let seen = PathFindings { path, found, controls, explained, advices, warnings };
+        report::json::keep(&seen)?;
+        exit = warn(seen.warnings.iter());
+        let nodes = report::nodes(&seen.found);
+        print(&format!("\n{}", tables(&seen.found, &[], true)));
+        print(&advice_lines(&seen.found, &seen.advices, true));
+        found = seen.found;
         if !nodes.is_empty() {
             print(&format!("\n{}", nodes.render(&report::Style::of_terminal())));
         }

@@ -42,7 +42,7 @@ pub fn predict(args: &PredictArgs) -> Result<Exit> {
     let prices_read = prices.as_ref().map(|prices| prices.read.as_str());
     let found = Predictions { name: &experiment.name, rows: &rows, unknown: &unknown, limits, choice, prices_read };
     if let Some(path) = &args.chart {
-        chart::write(&figures::prediction(&experiment.name, &rows), path)?;
+        chart::write(&chart::Paper::default(), &figures::prediction(&experiment.name, &rows), path)?;
     }
     match args.format {
         Form::Json => print(&format!("{:#}\n", report::predictions_json(&found))),

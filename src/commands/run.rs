@@ -21,6 +21,7 @@ use batchstep::os::atomic;
 use batchstep::os::child;
 use batchstep::os::look;
 use batchstep::page;
+use batchstep::report::json::PathFindings;
 use batchstep::report::{self, Warning};
 use batchstep::run::environment::RunEnvironment;
 use batchstep::run::processors::{Choice, Kept};
@@ -33,7 +34,7 @@ use batchstep::study::{Spec, Study};
 use batchstep::units::Share;
 
 use super::evidence::Evidence;
-use super::findings::PathFindings;
+use super::findings;
 use super::inside;
 use super::jumps::{advice_lines, likely, reasons, switch_lines, tables};
 use super::left_out::drop_unsupported;
@@ -469,10 +470,10 @@ impl Session<'_> {
         ended.extend(outcome.and_then(|outcome| report::disagreement(outcome, &found, &self.experiment.measure)));
         let controls = control::applicable(&self.path, &found, self.experiment.executes.is_some());
         control::keep(&self.path, &controls)?;
-        let evidence = Evidence::of(PathFindings::of(&self.path, found, controls, ended))?;
+        let evidence = Evidence::of(findings::of(&self.path, found, controls, ended))?;
         let Evidence { seen, figures, crossovers, drawings, .. } = &evidence;
         let PathFindings { found, controls, warnings, explained, advices, .. } = seen;
-        report::json::keep(&seen.said())?;
+        report::json::keep(seen)?;
         let destination = Destination::in_run(self.path.clone());
         let mut drawn = figures.draw(&destination)?;
         if !crossovers.steps.is_empty() {

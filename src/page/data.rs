@@ -1,6 +1,6 @@
 //! The data of the page's charts, as JSON.
 //!
-//! The numbers are those of the PNG charts and of `jumps.json`: they come from [`StepTime`], [`Timeline`] and [`TrainingChart`], and nothing is
+//! The numbers are those of the PNG charts and of `jumps.json`: they come from [`StepTime`], [`Timeline`] and [`StudyChart`], and nothing is
 //! estimated again here. Values of charts are rounded to six digits, finer than any screen; the documents are not rounded.
 
 use std::collections::BTreeMap;
@@ -11,7 +11,7 @@ use super::{Charts, RunPage};
 use crate::analysis::{Analysed, Series};
 use crate::chart::axis::{Scale, ascending, scale_of};
 use crate::chart::typeset;
-use crate::chart::{CONFIDENCE, ChartSeries, Covariate, LinePanel, Quantity, Stack, StepTime, Timeline, TrainingChart};
+use crate::chart::{CONFIDENCE, ChartSeries, Covariate, LinePanel, Quantity, Stack, StepTime, StudyChart, Timeline};
 use crate::detect::{Jump, Kink, Point, Verdict};
 use crate::report::position;
 use crate::units::human;
@@ -26,8 +26,19 @@ const MOST_POINTS: usize = 10_000;
 /// Everything that the script reads.
 pub(super) fn of(runs: &[RunPage]) -> Value {
     let documents: Vec<&Value> = runs.iter().map(|run| &run.documents).collect();
-    let honesty: Vec<Value> = runs.iter().enumerate().filter_map(|(at, run)| run.honesty(at, runs.len())).collect();
-    let training: Vec<Value> = runs.iter().enumerate().filter_map(|(at, run)| run.training(at)).collect();
+    let (mut honesty, mut training) = (Vec::new(), Vec::new());
+    for (at, run) in runs.iter().enumerate() {
+        match &run.charts {
+            Charts::Sweep { honesty: Some(chart), .. } => {
+                honesty.push(steps_in_order(chart, at, MOST_STEPS / runs.len()));
+            }
+            Charts::Training(chart) => {
+                let panels: Vec<Value> = chart.panels.iter().map(panel).collect();
+                training.push(json!({"run": at, "panels": panels, "bars": bars(chart)}));
+            }
+            Charts::Sweep { honesty: None, .. } | Charts::Pictures => {}
+        }
+    }
     json!({
         "version": VERSION,
         "steps": step_charts(runs),
@@ -40,17 +51,21 @@ pub(super) fn of(runs: &[RunPage]) -> Value {
 /// The charts of step times: series of any run whose sizes and values are of the same kind share one chart.
 fn step_charts(runs: &[RunPage]) -> Vec<Value> {
     let mut charts: Vec<(&StepTime, Vec<Value>)> = Vec::new();
-    let points: usize = runs.iter().flat_map(RunPage::step_series).map(|series| series.findings.points.len()).sum();
-    let every = points.div_ceil(MOST_POINTS).max(1);
-    for (at, run) in runs.iter().enumerate() {
-        let Charts::Sweep { step_time, found, .. } = &run.charts else { continue };
+    let sweeps = runs.iter().enumerate().filter_map(|(at, run)| match run.charts {
+        Charts::Sweep { step_time, found, .. } => Some((at, run, step_time, found)),
+        _ => None,
+    });
+    let sweeps: Vec<(usize, &RunPage, &StepTime, &[Analysed])> = sweeps.collect();
+    let all_series = sweeps.iter().flat_map(|(_, _, chart, _)| &chart.series);
+    let every = all_series.map(|series| series.findings.points.len()).sum::<usize>().div_ceil(MOST_POINTS).max(1);
+    for (at, run, step_time, found) in sweeps {
         let alike =
             |chart: &StepTime| (chart.x == step_time.x) && chart.y == step_time.y && chart.item == step_time.item;
         let place = charts.iter().position(|(chart, _)| alike(chart)).unwrap_or_else(|| {
             charts.push((step_time, Vec::new()));
             charts.len() - 1
         });
-        for (index, (drawn, found)) in step_time.series.iter().zip(*found).enumerate() {
+        for (index, (drawn, found)) in step_time.series.iter().zip(found).enumerate() {
             let name = if runs.len() > 1 { format!("{}: {}", run.name(), drawn.name) } else { drawn.name.clone() };
             let mut entry = series(drawn, found, &step_time.y, every);
             (entry["name"], entry["run"], entry["index"]) = (name.into(), at.into(), index.into());
@@ -134,38 +149,21 @@ fn steps_of(series: &Series) -> BTreeMap<u64, u64> {
     steps
 }
 
-impl RunPage<'_> {
-    fn step_series(&self) -> &[ChartSeries] {
-        match &self.charts {
-            Charts::Sweep { step_time, .. } => &step_time.series,
-            Charts::Training(_) | Charts::Pictures { .. } => &[],
-        }
-    }
-
-    fn honesty(&self, at: usize, of: usize) -> Option<Value> {
-        let Charts::Sweep { honesty: Some(honesty), .. } = &self.charts else { return None };
-        Some(steps_in_order(honesty, at, MOST_STEPS / of.max(1)))
-    }
-
-    fn training(&self, at: usize) -> Option<Value> {
-        let Charts::Training(training) = &self.charts else { return None };
-        Some(
-            json!({"run": at, "panels": training.panels.iter().map(panel).collect::<Vec<_>>(), "bars": bars(training)}),
-        )
-    }
-}
-
 /// Residuals in percent, flags (1: warm-up, 2: outlier), and what was read beside them, at the steps that are shown.
 fn steps_in_order(chart: &Timeline, run: usize, most: usize) -> Value {
     let stretch = chart.steps.len().div_ceil(most).max(1);
     let shown = if stretch == 1 { (0..chart.steps.len()).collect() } else { extremes(chart, 3 * stretch) };
     let flag = |at: usize| u8::from(chart.steps[at].warmup) + 2 * u8::from(chart.steps[at].outlier);
     let covariates = chart.covariates.iter().filter(|covariate| covariate.values.iter().any(Option::is_some));
+    let over_time = |covariate: &Covariate| {
+        let values = shown.iter().map(|&at| covariate.values.get(at).copied().flatten().map_or(Value::Null, rounded));
+        json!({"quantity": covariate.quantity, "values": values.collect::<Vec<_>>()})
+    };
     let factors = chart.factors.iter().map(|factor| {
         let every = factor.len().div_ceil(most / 4).max(1);
         let shown = || factor.iter().step_by(every);
         json!({
-            "step": shown().map(|point| point.step).collect::<Vec<_>>(),
+            "step": shown().map(|point| position(point.order)).collect::<Vec<_>>(),
             "percent": shown().map(|point| rounded(100.0 * point.relative)).collect::<Vec<_>>(),
             "sd": shown().map(|point| rounded(100.0 * point.sd)).collect::<Vec<_>>(),
         })
@@ -179,7 +177,7 @@ fn steps_in_order(chart: &Timeline, run: usize, most: usize) -> Value {
         "flags": shown.iter().map(|&at| flag(at)).collect::<Vec<_>>(),
         "blocks": block_starts(chart),
         "factors": factors.collect::<Vec<_>>(),
-        "covariates": covariates.map(|covariate| over_time(covariate, &shown)).collect::<Vec<_>>(),
+        "covariates": covariates.map(over_time).collect::<Vec<_>>(),
     })
 }
 
@@ -211,11 +209,6 @@ fn block_starts(chart: &Timeline) -> Vec<Value> {
     if starts.len() > 2000 { Vec::new() } else { starts }
 }
 
-fn over_time(covariate: &Covariate, shown: &[usize]) -> Value {
-    let values = shown.iter().map(|&at| covariate.values.get(at).copied().flatten().map_or(Value::Null, rounded));
-    json!({"quantity": covariate.quantity, "values": values.collect::<Vec<_>>()})
-}
-
 fn panel(panel: &LinePanel) -> Value {
     let line = |line: &crate::chart::Line| {
         let column = |value: fn(&crate::chart::LinePoint) -> f64| -> Vec<Value> {
@@ -239,10 +232,10 @@ fn panel(panel: &LinePanel) -> Value {
     })
 }
 
-fn bars(training: &TrainingChart) -> Vec<Value> {
+fn bars(training: &StudyChart) -> Vec<Value> {
     let parts = |bar: &Stack| bar.parts.iter().copied().map(rounded).collect::<Vec<_>>();
     let bar = |bar: &Stack| json!({"name": bar.name, "parts": parts(bar), "note": bar.note});
-    training.bars.iter().map(bar).collect()
+    training.stacks.bars.iter().map(bar).collect()
 }
 
 /// Six significant digits; null where there is no finite value.
@@ -258,7 +251,7 @@ fn hundredth(value: f64) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::chart::{Provenance, StepRecord};
+    use crate::chart::StepRecord;
 
     #[test]
     fn of_many_steps_the_extremes_stay() {
@@ -273,7 +266,7 @@ mod tests {
             steps: (0..1000).map(record).collect(),
             factors: Vec::new(),
             covariates: Vec::new(),
-            provenance: Provenance::default(),
+            caption: Vec::new(),
         };
         let shown = steps_in_order(&chart, 0, 100);
         let steps: Vec<u64> = shown["step"].as_array().expect("a list").iter().filter_map(Value::as_u64).collect();

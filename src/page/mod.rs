@@ -17,7 +17,7 @@ use sha2::{Digest, Sha256};
 
 use crate::analysis::Analysed;
 use crate::chart::figures::Drawing;
-use crate::chart::{self, StepTime, Timeline, TrainingChart, palette};
+use crate::chart::{self, StepTime, StudyChart, Timeline, palette};
 use crate::error::Result;
 use crate::foreign;
 use crate::os::atomic;
@@ -36,6 +36,12 @@ pub const NAME: &str = "report.html";
 pub struct RunPage<'a> {
     /// The run directory or the file.
     pub source: &'a Path,
+    /// What was measured where, in a few words; `None`: it is called by its source.
+    pub title: Option<&'a str>,
+    /// The same in lines below the title.
+    pub facts: Vec<String>,
+    /// The heading of its tables.
+    pub kind: &'static str,
     pub charts: Charts<'a>,
     /// For each series.
     pub answers: Vec<Answer>,
@@ -86,12 +92,9 @@ pub enum Charts<'a> {
         step_time: &'a StepTime,
         honesty: Option<&'a Timeline>,
     },
-    Training(&'a TrainingChart),
-    /// No chart that the script draws, only the kind of run, and what was measured on which device.
-    Pictures {
-        kind: &'static str,
-        facts: String,
-    },
+    Training(&'a StudyChart),
+    /// No chart that the script draws.
+    Pictures,
 }
 
 /// The texts that belong to a run; `None` where it has none, as a file of another program.

@@ -17,11 +17,7 @@ const MOST_ANSWERS: usize = 8;
 /// What the run measured and where, or how many runs there are.
 pub(super) fn title(runs: &[RunPage]) -> String {
     match runs {
-        [one] => match &one.charts {
-            Charts::Sweep { step_time, .. } => step_time.title.clone(),
-            Charts::Training(training) => training.title.clone(),
-            Charts::Pictures { .. } => one.name(),
-        },
+        [one] => one.title.map_or_else(|| one.name(), str::to_owned),
         many => format!("{} runs: {}", many.len(), many.iter().map(RunPage::name).collect::<Vec<_>>().join(", ")),
     }
 }
@@ -39,14 +35,9 @@ pub(super) fn body(html: &mut Html, runs: &[RunPage]) {
     charts(html, runs);
     for (at, run) in runs.iter().enumerate() {
         let several = several(run);
-        let tables = match run.charts {
-            Charts::Sweep { .. } => "Jumps",
-            Charts::Training(_) => "Epochs",
-            Charts::Pictures { kind, .. } => kind,
-        };
         honesty(html, at, run, &several);
         pictures(html, &several, &run.pictures);
-        documents(html, &format!("{several}{tables}"), &run.tables);
+        documents(html, &format!("{several}{}", run.kind), &run.tables);
         reasons(html, &several, &run.why);
         documents(html, &format!("{several}Engines, threads and the device's peaks"), &run.beside);
         environment(html, run, &several);
@@ -67,17 +58,9 @@ fn header(html: &mut Html, runs: &[RunPage]) {
     );
     html.element("h1", &[], &title(runs));
     for run in runs {
-        let facts = match &run.charts {
-            Charts::Sweep { step_time, .. } => {
-                let provenance = &step_time.provenance;
-                std::iter::once(provenance.caption()).chain(provenance.machines.clone()).collect()
-            }
-            Charts::Training(training) => training.caption.first().cloned().into_iter().collect::<Vec<_>>(),
-            Charts::Pictures { facts, .. } => vec![facts.clone()],
-        };
         let name =
             if runs.len() > 1 || title(runs) != run.name() { format!("{}: ", run.name()) } else { String::new() };
-        for fact in facts {
+        for fact in &run.facts {
             html.element("p", &[("class", "facts")], &format!("{name}{fact}"));
         }
     }
@@ -86,16 +69,13 @@ fn header(html: &mut Html, runs: &[RunPage]) {
 
 fn answers(html: &mut Html, runs: &[RunPage]) {
     html.literal("<section id=\"answer\" aria-label=\"The answer\" tabindex=\"-1\">\n");
-    let several = runs.len() > 1;
     let all: Vec<(&RunPage, &Answer)> =
         runs.iter().flat_map(|run| run.answers.iter().map(move |one| (run, one))).collect();
     let class = if all.len() > 3 { "answer small" } else { "answer" };
     for (run, one) in all.iter().take(MOST_ANSWERS) {
         html.open("div", &[("class", class)]);
         html.open("p", &[("class", "sentence")]);
-        if several {
-            html.element("span", &[("class", "of")], &format!("{}: ", run.name()));
-        }
+        name_of(html, run, runs);
         html.text(&typeset(&one.sentence));
         html.close("p");
         for (at, ground) in one.grounds.iter().enumerate() {
@@ -120,14 +100,19 @@ fn warnings(html: &mut Html, runs: &[RunPage]) {
     html.literal("<section class=\"warnings\" aria-label=\"Warnings\"><ul>\n");
     for (run, warning) in runs.iter().flat_map(|run| run.warnings.iter().map(move |warning| (run, warning))) {
         html.literal("<li><strong>Warning</strong> ");
-        if runs.len() > 1 {
-            html.element("span", &[("class", "of")], &format!("{}: ", run.name()));
-        }
+        name_of(html, run, runs);
         html.text(&typeset(&sentence(run, &format!("{warning}."))));
         html.element("span", &[("class", "help")], &typeset(&human::capitalised(&format!("{}.", warning.remedy()))));
         html.literal("</li>\n");
     }
     html.literal("</ul></section>\n");
+}
+
+/// The run that a sentence is about, where there are several.
+fn name_of(html: &mut Html, run: &RunPage, runs: &[RunPage]) {
+    if runs.len() > 1 {
+        html.element("span", &[("class", "of")], &format!("{}: ", run.name()));
+    }
 }
 
 /// With a capital; the file of the run at its beginning keeps its name.

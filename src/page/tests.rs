@@ -1,7 +1,7 @@
 //! A whole page: what it contains, and what it cannot contain.
 
 use super::*;
-use crate::chart::{ChartSeries, Provenance, Quantity};
+use crate::chart::{ChartSeries, Quantity};
 use crate::detect::{Findings, Jump, Point};
 use crate::report::{self, Question};
 
@@ -17,21 +17,14 @@ fn step_time(name: &str) -> StepTime {
         jumps: vec![Jump::planted(16.0, 4e-3, 0.25)],
         ..Findings::default()
     };
-    let provenance = Provenance {
-        device: Some(name.to_owned()),
-        steps: 160,
-        blocks: 5,
-        reported: true,
-        alarm_rate: Some(0.01),
-        ..Provenance::default()
-    };
     StepTime {
         title: name.to_owned(),
         x: Quantity::new("Batch size", ""),
         y: Quantity::new("Step time", "s"),
         item: Some("image".to_owned()),
         series: vec![ChartSeries { name: name.to_owned(), findings, ..ChartSeries::default() }],
-        provenance,
+        forecast: false,
+        caption: vec![name.to_owned(), "Made by: batchstep".to_owned()],
     }
 }
 
@@ -56,6 +49,9 @@ fn page_of(name: &str) -> String {
     let found = [analysed];
     let run = RunPage {
         source: Path::new("results/run"),
+        title: Some(name),
+        facts: vec![name.to_owned()],
+        kind: "Jumps",
         charts: Charts::Sweep { found: &found, step_time: &chart, honesty: None },
         answers: vec![report::answer(&question)],
         advice: vec![],

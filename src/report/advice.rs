@@ -307,10 +307,6 @@ mod tests {
         documents.iter().map(|document| document.render(&Style { color: false, width })).collect()
     }
 
-    fn said(advice: &Advice) -> String {
-        rendered(&[size_advice(&jax(), advice)], 300)
-    }
-
     fn analysed() -> Analysed {
         let series = jax();
         Analysed { findings: series.find(&crate::detect::Settings::default()), series }
@@ -328,34 +324,52 @@ mod tests {
         );
     }
 
-    #[test]
-    fn sizes_that_were_measured_too_few_times_are_ranges_among_all() {
-        let few = Advice { sizes: vec![1.0, 2.0, 4.0, 5.0, 8.0], too_few: vec![3.0, 6.0, 7.0], ..planted() };
-        let said = said(&few);
-        assert!(said.contains("measured too few times to be compared: 3, 6-7\n"), "{said}");
-    }
-
+    /// Each with what it says, and what it does not.
     #[test]
     fn what_is_not_shown_is_not_said() {
         let memory = BestSizeMemory { x: 70.0, peak: 512.0, smaller: None, total: None, fits: None };
-        let advice = Advice {
-            best: Rated { x: 70.0, rate: 0.5 },
-            not_worse: (1..=70).map(f64::from).collect(),
-            enough: None,
-            avoid: vec![],
-            rising: true,
-            memory: Some(memory),
-            ..planted()
-        };
-        let said = said(&advice);
-        assert!(said.contains(
-            "no size is shown to be within 5 % of the best: more blocks would tell; no size is shown to be better"
-        ));
-        assert!(
-            said.contains("; the rate still rises where the sweep ends, so more than 70 may be better\n"),
-            "{said}"
-        );
-        assert!(said.contains("70 takes 512 B\n") && !said.contains("Avoid"), "{said}");
+        let options = Options { latency_s: Some(0.012), ..Options::default() };
+        let fast = Advice { options, not_worse: vec![50.0], ..planted() };
+        let of_latency = "50 (25,700 examples/s), the best of the sizes whose step is shown to take 12.0 ms at most";
+        for (advice, wanted, unwanted) in [
+            // Ranges are among all sizes.
+            (
+                Advice { sizes: vec![1.0, 2.0, 4.0, 5.0, 8.0], too_few: vec![3.0, 6.0, 7.0], ..planted() },
+                vec!["measured too few times to be compared: 3, 6-7\n"],
+                "still rises",
+            ),
+            (
+                Advice {
+                    best: Rated { x: 70.0, rate: 0.5 },
+                    not_worse: (1..=70).map(f64::from).collect(),
+                    enough: None,
+                    avoid: vec![],
+                    rising: true,
+                    memory: Some(memory),
+                    ..planted()
+                },
+                vec![
+                    "no size is shown to be within 5 % of the best: more blocks would tell; no size is shown to be better",
+                    "; the rate still rises where the sweep ends, so more than 70 may be better\n",
+                    "70 takes 512 B\n",
+                ],
+                "Avoid",
+            ),
+            (
+                fast.clone(),
+                vec![&*format!("{of_latency}, or 35 (24,800), the smallest within 5 % of it\n")],
+                "not shown to be slower",
+            ),
+            (
+                Advice { enough: Some(fast.best), ..fast },
+                vec![&*format!("{of_latency}; no smaller one is shown to be within 5 % of it\n")],
+                " or ",
+            ),
+        ] {
+            let said = rendered(&[size_advice(&jax(), &advice)], 300);
+            wanted.iter().for_each(|text| assert!(said.contains(text), "{said}"));
+            assert!(!said.contains(unwanted), "{said}");
+        }
     }
 
     #[test]
@@ -387,17 +401,6 @@ mod tests {
         let advices = [Ok(planted()), Ok(planted())];
         let first = |most| rendered(&size_advices(&found, &advices, most, false)[..1], 300);
         assert!(first(1).starts_with("stairs: ") && first(2).starts_with("flat: "), "{}{}", first(1), first(2));
-    }
-
-    #[test]
-    fn a_latency_is_named() {
-        let options = Options { latency_s: Some(0.012), ..Options::default() };
-        let advice = Advice { options, not_worse: vec![50.0], ..planted() };
-        let text = said(&advice);
-        let expected = "50 (25,700 examples/s), the best of the sizes whose step is shown to take 12.0 ms at most, or 35 (24,800), the smallest within 5 % of it\n";
-        assert!(text.contains(expected), "{text}");
-        let alone = Advice { enough: Some(advice.best), ..advice };
-        assert!(said(&alone).contains("at most; no smaller one is shown to be within 5 % of it\n"), "{}", said(&alone));
     }
 
     #[test]

@@ -187,24 +187,25 @@ mod tests {
     #[test]
     fn no_jump_is_an_answer_only_with_the_jump_that_would_have_been_seen() {
         let point = |x| Point { x: f64::from(x), count: 5, center: 1.0, low: 1.0, high: 1.0, fit: 1.0, off: false };
-        let findings =
-            Findings { points: (1..=20).map(point).collect(), detectable: Some(0.02), ..Findings::default() };
-        let answer = answer(&question(&findings));
-        assert_eq!(answer.sentence, "The step time of vgg16 has no jump; one of 2 % or more would have been seen.");
-        let open = Findings { detectable: Some(0.42), asked: Some(0.05), ..findings };
-        let sentence = "Jumps below 42 % are neither shown nor ruled out in the step time of vgg16; none of 42 % or more was found.";
-        assert_eq!(super::answer(&question(&open)).sentence, sentence);
-        let early = Findings { early: Some(Early { blocks: 1, of: 4 }), ..open };
-        assert_eq!(super::answer(&question(&early)).sentence, "vgg16: Too early: 1 of 4 blocks.");
-        let wide = Findings { early: None, notes: vec![Note::TooWide { sizes: true }], ..early };
-        assert_eq!(
-            super::answer(&question(&wide)).sentence,
-            "vgg16: No jump was looked for: the sizes span too many orders of magnitude to be one curve; give a part of them."
-        );
-        let few = Findings { points: (1..=3).map(point).collect(), ..Findings::default() };
-        assert_eq!(
-            super::answer(&question(&few)).sentence,
-            "vgg16: Too few points to judge a jump: 3 points, and at least 8 are needed."
-        );
+        let of = |points: u32| Findings { points: (1..=points).map(point).collect(), ..Findings::default() };
+        let open = Findings { detectable: Some(0.42), asked: Some(0.05), ..of(20) };
+        for (findings, sentence) in [
+            (
+                Findings { detectable: Some(0.02), ..of(20) },
+                "The step time of vgg16 has no jump; one of 2 % or more would have been seen.",
+            ),
+            (
+                open.clone(),
+                "Jumps below 42 % are neither shown nor ruled out in the step time of vgg16; none of 42 % or more was found.",
+            ),
+            (Findings { early: Some(Early { blocks: 1, of: 4 }), ..open.clone() }, "vgg16: Too early: 1 of 4 blocks."),
+            (
+                Findings { notes: vec![Note::TooWide { sizes: true }], ..open },
+                "vgg16: No jump was looked for: the sizes span too many orders of magnitude to be one curve; give a part of them.",
+            ),
+            (of(3), "vgg16: Too few points to judge a jump: 3 points, and at least 8 are needed."),
+        ] {
+            assert_eq!(answer(&question(&findings)).sentence, sentence);
+        }
     }
 }

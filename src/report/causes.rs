@@ -75,22 +75,19 @@ fn unmeasured(place: &str, explanation: &Explanation) -> Document {
 /// The first layers in a table, with their steps if these are `measured`, and how many layers have no line of their own.
 fn table(heading: String, layers: &[&Cause], measured: bool) -> Document {
     let waved = layers.iter().any(|cause| !waves(cause).is_empty());
-    let mut columns = vec![Column::left("layer"), Column::left("direction")];
-    if measured {
-        columns.extend([Column::left("step"), Column::right("of the jump")]);
-    }
-    columns.push(Column::left("algorithm"));
-    columns.extend(waved.then(|| Column::left("waves")));
-    let mut table = Table::new(columns);
+    let [layer, direction, step, algorithm_of, waves_of] =
+        ["layer", "direction", "step", "algorithm", "waves"].map(Column::left);
+    let mut table = Table::new([layer, direction, step, Column::right("of the jump"), algorithm_of, waves_of]);
     for cause in layers.iter().take(MOST_LAYERS) {
-        let mut cells = vec![cause.layer.clone(), cause.direction.clone()];
-        if let Some(step) = cause.step.filter(|_| measured) {
-            cells.extend([stepped(step), format!("{:.0} %", 100.0 * step.share)]);
-        }
-        cells.push(algorithm(cause));
-        cells.extend(waved.then(|| waves(cause)));
-        table.row(cells);
+        let [step, share] =
+            cause.step.map(|step| [stepped(step), format!("{:.0} %", 100.0 * step.share)]).unwrap_or_default();
+        table.row([cause.layer.clone(), cause.direction.clone(), step, share, algorithm(cause), waves(cause)]);
     }
+    table.keep(|heading| match heading {
+        "step" | "of the jump" => measured,
+        "waves" => waved,
+        _ => true,
+    });
     let mut document = Document::of_table(heading, table);
     if layers.len() > MOST_LAYERS {
         document.text(format!("and {} more", human::counted((layers.len() - MOST_LAYERS) as u64, "layer")));

@@ -183,20 +183,15 @@ mod tests {
     #[test]
     fn a_jump_is_held_against_the_copy_by_measurement_or_by_formula() {
         let by_formula = sentences(&copying(DataPath::Pageable, None), &[]);
-        assert_eq!(
-            by_formula[0],
-            "an example of 588 KiB takes 38.2 µs at 15.8 GB/s, the most that 16 lanes of generation 3 carry (formula)"
-        );
-        assert!(
-            by_formula[1].starts_with("whether these jumps disappear without the copies is not known"),
-            "{by_formula:?}"
-        );
-        assert_eq!(
-            by_formula[2],
-            "after 16 the step jumps by +4.00 ms; at that rate all 17 examples take 650 µs (formula)"
-        );
-        assert!(by_formula[3].starts_with("bytes over bandwidth fit 0 of 1 jump "), "{by_formula:?}");
-        assert!(by_formula[4].starts_with("the period of 16 is the number of the link's lanes, and no evidence"));
+        for (said, starts) in by_formula.iter().zip([
+            "an example of 588 KiB takes 38.2 µs at 15.8 GB/s, the most that 16 lanes of generation 3 carry (formula)",
+            "whether these jumps disappear without the copies is not known",
+            "after 16 the step jumps by +4.00 ms; at that rate all 17 examples take 650 µs (formula)",
+            "bytes over bandwidth fit 0 of 1 jump ",
+            "the period of 16 is the number of the link's lanes, and no evidence",
+        ]) {
+            assert!(said.starts_with(starts), "{said}");
+        }
         let measured = sentences(&copying(DataPath::Pageable, Some(60e-6)), &[]);
         let expected = "after 16 the step jumps by +4.00 ms, and its copy takes +60.0 µs more (measured): 1.5 % of the jump; copied at \
                         12.0 GB/s with 15, 12.0 GB/s with 16, 12.0 GB/s with 17, 12.0 GB/s with 18";

@@ -61,6 +61,11 @@ impl Document {
         self.blocks.push(Block::Text(text.into()));
     }
 
+    pub(crate) fn with_text(mut self, text: impl Into<String>) -> Self {
+        self.text(text);
+        self
+    }
+
     /// Adds another document, after a blank line.
     pub(crate) fn append(&mut self, other: Self) {
         if !self.is_empty() && !other.is_empty() {

@@ -6,10 +6,10 @@ use super::copying::{copying_json, sentences};
 use super::entries::{position, positions};
 use super::json::early;
 use super::jumps::summary;
-use super::{Block, Column, Document, Table, distinct};
+use super::{Block, Column, Document, Table, distinct, shortened};
+use crate::analysis::Analysed;
 use crate::analysis::mechanisms::formulas::Mechanism;
 use crate::analysis::mechanisms::{AffectedLayer, Answers, Candidate, Intervention, PeriodAnswer, Verdict};
-use crate::detect::Findings;
 use crate::units::human;
 
 const VERSION: u32 = 1;
@@ -18,27 +18,26 @@ const VERSION: u32 = 1;
 const MOST_LAYERS: usize = 3;
 
 /// The answers for one series; a sentence where it has no jump.
-pub fn explanation(label: &str, findings: &Findings, answers: &Answers) -> Document {
-    laid_out(label, findings, answers, remarks(answers), true)
+pub fn explanation(found: &Analysed, answers: &Answers) -> Document {
+    laid_out(found, answers, remarks(answers), true)
 }
 
 /// The same without layers, formulas, and what they predict elsewhere.
-pub fn brief_explanation(label: &str, findings: &Findings, answers: &Answers) -> Document {
+pub fn brief_explanation(found: &Analysed, answers: &Answers) -> Document {
     let remarks = remarks(answers).into_iter().filter(|(subject, _)| OUTCOMES.contains(subject));
-    laid_out(label, findings, answers, remarks.collect(), false)
+    laid_out(found, answers, remarks.collect(), false)
 }
 
 /// Remarks that say what was shown.
 const OUTCOMES: [&str; 3] = ["Changed", "PCIe", "Copies"];
 
+/// The heading of the column of layers.
+const LAYERS: &str = "layers, with their share of the step";
+
 /// `layers`: whether the table names them.
-fn laid_out(
-    label: &str,
-    findings: &Findings,
-    answers: &Answers,
-    remarks: Vec<(&'static str, String)>,
-    layers: bool,
-) -> Document {
+fn laid_out(found: &Analysed, answers: &Answers, remarks: Vec<(&'static str, String)>, layers: bool) -> Document {
+    let Analysed { series, findings } = found;
+    let label = series.label();
     if let Some(early) = answers.early {
         return Block::Heading(format!("{label}: {early}")).into();
     }
@@ -49,36 +48,27 @@ fn laid_out(
         copies(answers).into_iter().for_each(|(subject, text)| document.remark(subject, text));
         return document;
     }
-    let columns = [
-        Column::right("after"),
-        Column::right("found"),
-        Column::left("mechanism"),
-        Column::right("predicted"),
-        Column::left("verdict"),
-        Column::left("layers, with their share of the step"),
-    ];
-    let shown = columns.len() - usize::from(!layers);
-    let mut table = Table::new(columns.into_iter().take(shown));
+    let [after, found, predicted_by] = ["after", "found", "predicted"].map(Column::right);
+    let [mechanism, verdict_on, of_layers] = ["mechanism", "verdict", LAYERS].map(Column::left);
+    let mut table = Table::new([after, found, mechanism, predicted_by, verdict_on, of_layers]);
     for answer in &answers.jumps {
-        let after = human::batch_size(answer.after);
-        let found = human::signed_percent(answer.relative);
+        let (after, found) = (human::batch_size(answer.after), human::signed_percent(answer.relative));
         if answer.candidates.is_empty() {
-            let cells = [after.as_str(), found.as_str(), "none known predicts a step here", "", "", ""];
-            table.row(cells.into_iter().take(shown));
+            table.row([after.as_str(), found.as_str(), "none known predicts a step here", "", "", ""]);
         }
         for (index, candidate) in answer.candidates.iter().enumerate() {
             let once = |text: &str| if index == 0 { text.to_owned() } else { String::new() };
-            let cells = [
+            table.row([
                 once(&after),
                 once(&found),
                 candidate.mechanism.meaning().to_owned(),
                 predicted(candidate),
                 verdict(&candidate.verdict),
                 places(&candidate.places),
-            ];
-            table.row(cells.into_iter().take(shown));
+            ]);
         }
     }
+    table.keep(|heading| layers || heading != LAYERS);
     let mut document = Document::from(Block::Heading(format!("Why {label} jumps")));
     document.remark("Likely", likely(answers));
     document.table(table);
@@ -134,7 +124,7 @@ pub fn likely_causes(series: &[(String, &Answers)]) -> Document {
     for sentence in distinct(known.iter().map(|(_, sentence)| sentence)) {
         let own: Vec<String> =
             known.iter().filter(|(_, other)| other == sentence).map(|(label, _)| (*label).clone()).collect();
-        let of = if series.len() > 1 { format!("{}: ", shortened(&own)) } else { String::new() };
+        let of = if series.len() > 1 { format!("{}: ", listed(&own)) } else { String::new() };
         document.remark("Likely", format!("{of}{sentence}"));
     }
     document
@@ -163,7 +153,7 @@ fn remarks(answers: &Answers) -> Vec<(&'static str, String)> {
         lines.push(("Basis", format!("{meaning}: {formula}; {source}")));
     }
     if !answers.unknown.is_empty() {
-        let layers = shortened(&answers.unknown);
+        let layers = listed(&answers.unknown);
         lines.push(("Unknown", format!("no formula sizes the work of {layers}{ARE_MEASURED}")));
     }
     if !answers.timed {
@@ -238,16 +228,12 @@ fn details(answers: &Answers, mechanism: Mechanism) -> impl Iterator<Item = Stri
 }
 
 /// The first few, and how many more.
-fn shortened(names: &[String]) -> String {
-    const MOST: usize = 8;
-    match names.len().saturating_sub(MOST) {
-        0 => human::listed(names),
-        more => format!("{} and {more} more", names[..MOST].join(", ")),
-    }
+fn listed(names: &[String]) -> String {
+    human::listed(&shortened(names.iter().cloned(), 8))
 }
 
 fn sizes(places: &[f64]) -> String {
-    shortened(&places.iter().map(|x| human::batch_size(*x)).collect::<Vec<_>>())
+    listed(&places.iter().map(|x| human::batch_size(*x)).collect::<Vec<_>>())
 }
 
 fn verdict(verdict: &Verdict) -> String {
@@ -260,27 +246,16 @@ fn verdict(verdict: &Verdict) -> String {
 
 fn places(places: &[AffectedLayer]) -> String {
     let one = |place: &AffectedLayer| format!("{} {} {}", place.layer, place.direction, human::percent(place.share));
-    let mut names: Vec<String> = places.iter().take(MOST_LAYERS).map(one).collect();
-    if places.len() > MOST_LAYERS {
-        names.push(format!("{} more", places.len() - MOST_LAYERS));
-    }
-    names.join(", ")
-}
-
-/// A series for the JSON document: where it came from, what it is called, and its answers.
-pub struct Entry<'a> {
-    pub source: &'a str,
-    pub label: &'a str,
-    pub answers: &'a Answers,
+    shortened(places.iter().map(one), MOST_LAYERS).join(", ")
 }
 
 /// The document of `batchstep explain`, version 1. Shares and predictions are parts of the step time before the jump; `predicted` is
 /// null where a mechanism predicts no size.
-pub fn explanation_json(entries: &[Entry]) -> Value {
-    json!({"version": VERSION, "series": entries.iter().map(series).collect::<Vec<_>>()})
+pub fn explanation_json<'a>(all: impl Iterator<Item = (&'a Analysed, &'a Answers)>) -> Value {
+    json!({"version": VERSION, "series": all.map(series).collect::<Vec<_>>()})
 }
 
-fn series(entry: &Entry) -> Value {
+fn series((found, answers): (&Analysed, &Answers)) -> Value {
     let jump = |answer: &crate::analysis::mechanisms::JumpCandidates| {
         json!({
             "after": position(answer.after),
@@ -309,10 +284,9 @@ fn series(entry: &Entry) -> Value {
             "unjudged": positions(&made.unjudged),
         })
     };
-    let Entry { source, label, answers } = entry;
     json!({
-        "source": source,
-        "label": label,
+        "source": found.series.source,
+        "label": found.series.label(),
         "too_early": answers.early.map(early),
         "shares": if answers.timed { "measured" } else { "arithmetic" },
         "jumps": answers.jumps.iter().map(jump).collect::<Vec<_>>(),
@@ -349,8 +323,9 @@ fn candidate(candidate: &Candidate) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::analysis::Series;
     use crate::analysis::mechanisms::JumpCandidates;
-    use crate::detect::{Note, Point};
+    use crate::detect::{Findings, Note, Point};
     use crate::report::Style;
 
     fn answers(verdicts: &[&[(Mechanism, Verdict)]]) -> Answers {
@@ -406,19 +381,17 @@ mod tests {
     #[test]
     fn a_series_in_which_nothing_was_searched_says_so_and_why() {
         let said = |findings: &Findings| {
-            [explanation, brief_explanation].map(|of| of("mlp", findings, &answers(&[])).render(&Style::PLAIN))
+            let series = Series::planted(vec![("model".into(), "mlp".into())], Vec::new());
+            let found = Analysed { series, findings: findings.clone() };
+            [explanation, brief_explanation].map(|of| of(&found, &answers(&[])).render(&Style::PLAIN))
         };
         let point = |x| Point { x: f64::from(x), count: 1, center: 1.0, low: 1.0, high: 1.0, fit: 1.0, off: false };
         let searched = Findings { points: (1..=20).map(point).collect(), ..Findings::default() };
-        assert!(
-            said(&searched).iter().all(|text| text.starts_with("mlp: no jump to explain\n")),
-            "{:?}",
-            said(&searched)
-        );
+        assert_eq!(said(&searched), ["mlp: no jump to explain\n"; 2]);
         let wide = Findings { notes: vec![Note::TooWide { sizes: true }], ..searched.clone() };
         let few = Findings { points: searched.points[..3].to_vec(), ..searched };
         let many = "mlp: No jump was looked for: the sizes span too many orders of magnitude to be one curve; give a part of them.\n";
-        assert!(said(&wide).iter().all(|text| text.starts_with(many)), "{:?}", said(&wide));
+        assert_eq!(said(&wide), [many; 2]);
         let few = said(&few);
         assert!(few[0].starts_with("mlp: Too few points to judge a jump: 3 points, and at least"), "{few:?}");
     }

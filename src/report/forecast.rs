@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::copying::of_an_example;
 use super::style::Look;
-use super::{Column, Style, Table, distinct};
+use super::{Column, Style, Table, distinct, shortened};
 use crate::analysis::mechanisms::copying::Link;
 use crate::predict::published_kernels::forecast::{Forecast, ForecastStep, LayerStep};
 use crate::predict::published_kernels::validation::Errors;
@@ -75,7 +75,7 @@ pub fn forecast(forecasts: &Forecasts, style: &Style) -> String {
         ),
     ];
     if !left_out.is_empty() {
-        lines.push(("Left out", format!("{}; gradients, loss, update and transfers", shortened(left_out))));
+        lines.push(("Left out", format!("{}; gradients, loss, update and transfers", listed(left_out))));
     }
     lines.extend(pcie(forecasts.image_bytes, &steps).map(|sentence| ("PCIe", sentence)));
     if forecasts.full.largest() > *largest_batch {
@@ -114,10 +114,7 @@ fn table(steps: &[ForecastStep], style: &Style) -> String {
     for step in steps {
         let reasons = distinct(step.layers.iter().map(|layer| layer.reason));
         let one = |layer: &LayerStep| format!("{} {}", layer.layer, human::signed(layer.size_s, "s"));
-        let mut layers: Vec<String> = step.layers.iter().take(MOST_LAYERS).map(one).collect();
-        if step.layers.len() > MOST_LAYERS {
-            layers.push(format!("{} more", step.layers.len() - MOST_LAYERS));
-        }
+        let layers = shortened(step.layers.iter().map(one), MOST_LAYERS);
         table.row([
             step.after.to_string(),
             human::signed(step.size_s, "s"),
@@ -129,7 +126,7 @@ fn table(steps: &[ForecastStep], style: &Style) -> String {
     table.render(style)
 }
 
-fn shortened(names: &[String]) -> String {
+fn listed(names: &[String]) -> String {
     const MOST: usize = 5;
     match names.len().saturating_sub(MOST) {
         0 => human::listed(names),

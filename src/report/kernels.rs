@@ -1,7 +1,8 @@
-//! What changes inside a step at its jumps.
+//! What changes inside a step at its jumps, and which variable of the environment would show the cause.
 
 use super::Document;
 use crate::analysis::kernels::{Change, KernelCalls, Sides};
+use crate::analysis::switches::Switch;
 use crate::units::human;
 
 /// Changes that are named at each jump.
@@ -55,6 +56,25 @@ fn work(before: &KernelCalls, behind: &KernelCalls) -> String {
     })
 }
 
+/// A remark for each, with the series that it is about where there are several. `run`: the folder of the run, to name it in the command.
+pub fn switches(run: &str, series: &[(String, Vec<Switch>)]) -> Document {
+    let mut document = Document::default();
+    for (label, switches) in series {
+        let of = if series.len() > 1 { format!("{label}: ") } else { String::new() };
+        for Switch { after, sign, is_seen, env } in switches {
+            let place = after.map_or_else(String::new, |after| format!("after {}, ", human::batch_size(after)));
+            let (subject, grade) = if *is_seen { ("Likely", "consistent") } else { ("Try", "hypothesis") };
+            document.remark(
+                subject,
+                format!(
+                    "{of}{place}{sign} ({grade}; `batchstep explain {run} --intervene` tries it with `--env '{env}'`)"
+                ),
+            );
+        }
+    }
+    document
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::Style;
@@ -91,5 +111,24 @@ mod tests {
         let expected = "pointwise_mult_and_sum_complex \u{2192} sm80_xmma_gemm_cf32cf32_f32f32_cf32_tn_n (an FFT convolution: a product for \
                         each of its frequencies), 1 \u{2192} 2,112 launches, +32.7 ms of +32.7 ms (profiled)";
         assert!(text.contains(expected), "{text}");
+    }
+
+    #[test]
+    fn an_observed_sign_is_likely_and_a_known_property_of_a_library_is_worth_a_try() {
+        let one = |after, is_seen| Switch { after, sign: "it".into(), is_seen, env: "A=1,0" };
+        let text = |series: &[(String, Vec<Switch>)]| {
+            switches("results/mine", series).render(&Style { color: false, width: 300 })
+        };
+        let alone = [("mlp".to_owned(), vec![one(Some(35.0), true)])];
+        assert_eq!(
+            text(&alone),
+            "  Likely   after 35, it (consistent; `batchstep explain results/mine --intervene` tries it with `--env 'A=1,0'`)\n"
+        );
+        let two = [alone[0].clone(), ("cnn".to_owned(), vec![one(None, false)])];
+        assert!(
+            text(&two).ends_with("Try      cnn: it (hypothesis; `batchstep explain results/mine --intervene` tries it with `--env 'A=1,0'`)\n"),
+            "{}",
+            text(&two)
+        );
     }
 }

@@ -1,6 +1,4 @@
 //! What batchstep says in a terminal: tables, sentences, warnings. Everything is returned as text; nothing is printed here.
-//!
-//! [`human`] is the one place that turns numbers into words, for the charts as well.
 
 mod advice;
 mod answer;
@@ -8,7 +6,6 @@ mod causes;
 mod comparison;
 mod copying;
 mod crossover;
-mod disagreement;
 mod document;
 mod entries;
 mod explanation;
@@ -17,7 +14,6 @@ pub mod json;
 mod jumps;
 mod kernels;
 mod nodes;
-mod parallel;
 mod plan;
 mod prediction;
 mod repeated;
@@ -27,7 +23,6 @@ mod scaling;
 mod side_by_side;
 pub mod slow;
 mod style;
-mod switches;
 mod table;
 mod transfer;
 mod unexplained;
@@ -38,27 +33,26 @@ pub use answer::{Answer, Ground, Question, answer};
 pub use causes::causes;
 pub use comparison::{comparison, comparison_json, comparison_of_several};
 pub use crossover::{crossover, crossover_answers, crossover_json, crossover_sentence, first_size};
-pub use disagreement::disagreement;
 pub use document::{Block, Document};
 pub use entries::position;
-pub use explanation::{Entry, brief_explanation, explanation, explanation_json, interventions, likely_causes};
+pub use explanation::{brief_explanation, explanation, explanation_json, interventions, likely_causes};
 pub use forecast::{Forecasts, forecast, forecast_json};
 pub use jumps::{JumpTable, has_too_few_points, is_too_steep, summary, too_few_points};
-pub use kernels::kernels;
+pub use kernels::{kernels, switches};
 pub use nodes::{machines, nodes};
-pub use parallel::parallel;
 pub use plan::plan_summary;
 pub use prediction::{Predictions, called, predictions, predictions_json};
 pub use repeated::Repeated;
 pub use roofline::roofline;
-pub use run_warnings::{kept_warnings, run_warnings, table_warnings, warnings};
-pub use scaling::scaling;
+pub use run_warnings::{disagreement, kept_warnings, run_warnings, table_warnings, warnings};
+pub use scaling::{parallel, scaling};
 pub use side_by_side::{side_by_side, side_by_side_answers};
 pub use style::Style;
-pub use switches::switches;
 pub use table::{Column, Table};
 pub use transfer::transfers;
 pub use warning::Warning;
+
+use crate::units::human;
 
 /// Each value once, in the order in which they first appear.
 pub(crate) fn distinct<T: PartialEq>(values: impl Iterator<Item = T>) -> Vec<T> {
@@ -68,6 +62,13 @@ pub(crate) fn distinct<T: PartialEq>(values: impl Iterator<Item = T>) -> Vec<T> 
         }
         found
     })
+}
+
+/// The first of these, and how many more there are.
+pub(crate) fn shortened(all: impl ExactSizeIterator<Item = String>, most: usize) -> Vec<String> {
+    let more = all.len().saturating_sub(most);
+    let more = (more > 0).then(|| format!("{} more", human::count(more as u64)));
+    all.take(most).chain(more).collect()
 }
 
 /// The lines of a text, with one space between its words.

@@ -73,32 +73,28 @@ fn listed<'a>(group: &[&'a Priced], all: bool) -> Vec<&'a Priced> {
     group.iter().filter(worth).copied().collect()
 }
 
-/// A column that is there only where some row has it: its heading and its cells.
-type Optional = (&'static str, fn(&Priced) -> Option<String>);
-
-const OPTIONAL: [Optional; 5] = [
-    ("others measured", |priced| Some(human::seconds(priced.row.reported.as_ref()?.seconds))),
-    ("epoch", |priced| priced.epoch.map(|epoch| human::duration(epoch.seconds))),
-    ("training", |priced| priced.total.map(|total| human::duration(total.seconds))),
-    ("energy", |priced| priced.energy_j.map(|energy| human::quantity(energy, "J"))),
-    ("cost", |priced| priced.usd.map(money)),
-];
-
 fn table(rows: &[&Priced], style: &Style) -> String {
-    let optional: Vec<&Optional> =
-        OPTIONAL.iter().filter(|(_, cell)| rows.iter().any(|row| cell(row).is_some())).collect();
-    let mut columns: Vec<Column> = ["batch size", "step", "interval", "an example"].map(Column::right).into();
-    columns.extend(optional.iter().map(|(heading, _)| Column::right(heading)));
-    columns.push(Column::left("from"));
-    let mut table = Table::new(columns);
+    let optional = ["others measured", "epoch", "training", "energy", "cost"];
+    let columns = ["batch size", "step", "interval", "an example"].into_iter().chain(optional).map(Column::right);
+    let mut table = Table::new(columns.chain([Column::left("from")]));
     for priced in rows {
         let row = &priced.row;
-        let mut cells = vec![format!("{}{}", row.batch_size, if row.before_jump { " |" } else { "" })];
-        cells.extend([human::seconds(row.step.seconds), interval(row.step), human::seconds(priced.per_example())]);
-        cells.extend(optional.iter().map(|(_, cell)| cell(priced).unwrap_or_default()));
-        cells.push(row.basis.name().to_owned());
-        table.row(cells);
+        let time = |time: Option<Estimate>| time.map(|time| human::duration(time.seconds));
+        let cells = [
+            Some(format!("{}{}", row.batch_size, if row.before_jump { " |" } else { "" })),
+            Some(human::seconds(row.step.seconds)),
+            Some(interval(row.step)),
+            Some(human::seconds(priced.per_example())),
+            row.reported.as_ref().map(|reported| human::seconds(reported.seconds)),
+            time(priced.epoch),
+            time(priced.total),
+            priced.energy_j.map(|energy| human::quantity(energy, "J")),
+            priced.usd.map(money),
+            Some(row.basis.name().to_owned()),
+        ];
+        table.row(cells.map(Option::unwrap_or_default));
     }
+    table.keep_filled(&optional);
     table.render(style)
 }
 

@@ -70,15 +70,17 @@ impl<'a> Repeated<'a> {
 
     /// The size nearest to zero, the median one, and the farthest from zero, in the unit of y.
     pub fn sizes(&self) -> [f64; 3] {
-        let mut sizes: Vec<f64> = self.members.iter().map(|jump| jump.size).collect();
-        sizes.sort_by(|a, b| a.abs().total_cmp(&b.abs()));
-        [sizes[0], sizes[sizes.len() / 2], sizes[sizes.len() - 1]]
+        self.spread(|jump| jump.size)
     }
 
     pub fn relative(&self) -> f64 {
-        let mut relative: Vec<f64> = self.members.iter().map(|jump| jump.relative).collect();
-        relative.sort_by(|a, b| a.abs().total_cmp(&b.abs()));
-        relative[relative.len() / 2]
+        self.spread(|jump| jump.relative)[1]
+    }
+
+    fn spread(&self, value: fn(&Jump) -> f64) -> [f64; 3] {
+        let mut values: Vec<f64> = self.members.iter().map(|jump| value(jump)).collect();
+        values.sort_by(|a, b| a.abs().total_cmp(&b.abs()));
+        [values[0], values[values.len() / 2], values[values.len() - 1]]
     }
 
     pub fn p_value(&self) -> f64 {

@@ -57,9 +57,8 @@ fn cells(pair: &Pair) -> Document {
         let row = std::iter::once(task.name.clone()).chain(size_and_ratio(cell, &pair.unit));
         table.row(row.chain(names_ways.then(|| cell.group.clone())));
     }
-    let mut document = Document::of_table(format!("Side by side: {second} against {first}"), table);
-    document.text(format!("ratio: the time of {second} over that of {first}; above 1, {first} is the faster one"));
-    document
+    Document::of_table(format!("Side by side: {second} against {first}"), table)
+        .with_text(format!("ratio: the time of {second} over that of {first}; above 1, {first} is the faster one"))
 }
 
 fn means(pairs: &[Pair]) -> Table {
@@ -94,18 +93,8 @@ mod tests {
 
     fn cell(x: f64, ratio: f64, high: f64) -> ComparedCell {
         let (group, first, decision) = ("vgg16".to_owned(), 0.010 * x, Decision::Ambiguous);
-        ComparedCell {
-            group,
-            x,
-            first,
-            second: first * ratio,
-            ratio,
-            low: ratio - 0.1,
-            high,
-            between: None,
-            p_value: 0.5,
-            decision,
-        }
+        let (second, low) = (first * ratio, ratio - 0.1);
+        ComparedCell { group, x, first, second, ratio, low, high, between: None, p_value: 0.5, decision }
     }
 
     fn pair(second: &str, against: Against, cells: Vec<ComparedCell>) -> Pair {

@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use super::entries::position;
+use super::shortened;
 use crate::analysis::slow::{Class, Common, SlowSize, SlowSizes};
 use crate::units::human;
 
@@ -16,10 +17,7 @@ pub fn text(found: &SlowSizes) -> String {
         format!("{}: {relative} ({slow} of {of}, {p})", common.text())
     });
     let others: Vec<&SlowSize> = found.sizes.iter().filter(|size| !found.is_explained(size)).collect();
-    let mut named: Vec<String> = others.iter().take(NAMED).map(|size| one(size)).collect();
-    if others.len() > NAMED {
-        named.push(format!("{} more", others.len() - NAMED));
-    }
+    let named = shortened(others.into_iter().map(one), NAMED);
     match (class, named.is_empty()) {
         (Some(class), true) => class,
         (Some(class), false) => format!("{class}; also {}", human::listed(&named)),

@@ -64,6 +64,24 @@ impl Table {
         self.rows.push(cells.into_iter().map(|cell| foreign::line(&cell.into()).into_owned()).collect());
     }
 
+    /// Only the columns with such headings.
+    pub fn keep(&mut self, is_shown: impl Fn(&str) -> bool) {
+        self.keep_those(|column, _| is_shown(&column.heading));
+    }
+
+    /// Without those of these columns in which no row says anything.
+    pub fn keep_filled(&mut self, optional: &[&str]) {
+        self.keep_those(|column, filled| filled || !optional.contains(&column.heading.as_str()));
+    }
+
+    fn keep_those(&mut self, is_shown: impl Fn(&Column, bool) -> bool) {
+        let filled = |at: usize| self.rows.iter().any(|row| !row[at].is_empty());
+        let shown = self.columns.iter().enumerate().map(|(at, column)| is_shown(column, filled(at)));
+        let shown: Vec<bool> = shown.collect();
+        retain(&mut self.columns, &shown);
+        self.rows.iter_mut().for_each(|row| retain(row, &shown));
+    }
+
     /// The table as lines, each with its line end. If the width does not suffice, texts wrap in their column at spaces, numbers stay whole, and
     /// where not even the longest words fit, each row becomes a sentence.
     pub fn render(&self, style: &Style) -> String {
@@ -122,6 +140,11 @@ impl Table {
         };
         self.rows.iter().map(sentence).collect()
     }
+}
+
+fn retain<T>(all: &mut Vec<T>, shown: &[bool]) {
+    let mut shown = shown.iter();
+    all.retain(|_| shown.next().is_some_and(|shown| *shown));
 }
 
 /// Blanks beside the text of each column.

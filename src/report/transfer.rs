@@ -33,12 +33,10 @@ pub fn transfers(found: &[Transfer]) -> Document {
             table.row(["", "", &format!("all {}", all.cells), "", "", &longer, &interval(all.low, all.high)]);
         }
     }
-    let mut document = Document::of_table("Copying the batch in each step", table);
-    document.text(
+    Document::of_table("Copying the batch in each step", table).with_text(
         "In place: data = resident, the batch lies in the memory that the step reads. Shown are the smallest and the largest size, between them the one at \
          which the copy provably makes the step longer by most, if there is one, and the geometric mean of all.",
-    );
-    document
+    )
 }
 
 fn interval(low: f64, high: f64) -> String {

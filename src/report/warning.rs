@@ -4,9 +4,9 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize, Serializer};
 
-use super::Style;
 use super::entries::positions;
 use super::style::Look;
+use super::{Style, shortened};
 use crate::detect::Early;
 use crate::units::human;
 
@@ -15,6 +15,8 @@ const MOST_NAMED: usize = 4;
 
 /// Part of the message about a changed file. It ends a run as a lost device does, but the device works.
 const WAS_CHANGED: &str = "was changed while the run measured it";
+
+const FIRST_EXAMPLE: &str = "the first of them is named in the column `error` of epochs.parquet";
 
 /// A warning. In JSON its `kind` and its numbers, as a run keeps them.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -102,82 +104,217 @@ pub enum Warning {
 impl Warning {
     /// What to do about it.
     pub fn remedy(&self) -> &str {
+        self.said().1
+    }
+
+    /// The message, and what to do about it.
+    fn said(&self) -> (String, &str) {
+        let counted = |number: usize, noun: &str| human::counted(number as u64, noun);
+        let count = |number: usize| human::count(number as u64);
+        let [are, were] =
+            [["is", "are"], ["was", "were"]].map(|verbs| move |number: usize| verbs[usize::from(number != 1)]);
+        let line = |text: &str| text.lines().next().unwrap_or_default().to_owned();
+        let failed = |cells: usize, first: &str| format!("{} failed: {}", counted(cells, "cell"), line(first));
         match self {
-            Self::TooEarly { go_on, .. } => go_on,
-            Self::Interrupted => "continue with `--resume`; every finished visit is kept",
-            Self::DeviceLost { message } if message.contains(WAS_CHANGED) => {
-                "put the file back and continue with `--resume`, or begin another run with `--out`; every finished visit is kept"
+            Self::TooEarly { blocks, of, go_on } => {
+                (format!("{}: jumps are not reported yet", Early { blocks: *blocks, of: *of }), go_on)
             }
-            Self::DeviceLost { .. } => {
-                "see that the device works again (`batchstep selftest`), then continue with `--resume`; every finished visit is kept"
+            Self::Interrupted => (
+                "the run was interrupted before its end".to_owned(),
+                "continue with `--resume`; every finished visit is kept",
+            ),
+            // The message has a remedy of its own.
+            Self::DeviceLost { message } if message.contains(WAS_CHANGED) => (
+                format!("the run stopped before its end: {}", line(message)),
+                "put the file back and continue with `--resume`, or begin another run with `--out`; every finished visit is kept",
+            ),
+            Self::DeviceLost { message } => (
+                format!("the run stopped before its end: {message}"),
+                "see that the device works again (`batchstep selftest`), then continue with `--resume`; every finished visit is kept",
+            ),
+            Self::OutOfMemory { cells } => (
+                format!("{} did not fit in memory", counted(*cells, "cell")),
+                "these sizes are left out; end the sweep below them, or free the device",
+            ),
+            Self::LeftOut { what } => (
+                format!("settings that nothing here supports are left out: {}", what.join("; ")),
+                "run the spec on a device that supports them, or remove them from the spec",
+            ),
+            Self::EnginesLeftOut { what } => (
+                format!("optional engines are left out: {}", what.join("; ")),
+                "the other engines were measured; to run without this warning, remove these from [engine]",
+            ),
+            Self::NextToNothing { what, median_s } => (
+                format!("the step of {what} takes {} whatever its size, next to nothing", human::seconds(*median_s)),
+                "is its work finished when it returns? Return its result, or define `synchronize()` in the file",
+            ),
+            Self::Gaps { source, column, rows, first_line, sizes, more_sizes, said } => {
+                let (counted, verb) = (counted(*rows, "row"), are(*rows));
+                let said = said.as_ref().map(|said| format!(", which says `{said}`")).unwrap_or_default();
+                let more = if *more_sizes { " and more" } else { "" };
+                let listed = sizes.iter().map(|&size| human::batch_size(size)).collect::<Vec<_>>().join(", ");
+                let without =
+                    if sizes.is_empty() { String::new() } else { format!("; sizes without a value: {listed}{more}") };
+                (
+                    format!(
+                        "{source}: {counted} without a number in `{column}` {verb} left out; the first is line {first_line}{said}{without}"
+                    ),
+                    "fill in the cell, or remove the row; the other rows count",
+                )
             }
-            Self::OutOfMemory { .. } => "these sizes are left out; end the sweep below them, or free the device",
-            Self::LeftOut { .. } => "run the spec on a device that supports them, or remove them from the spec",
-            Self::EnginesLeftOut { .. } => {
-                "the other engines were measured; to run without this warning, remove these from [engine]"
+            Self::Failed { cells } => (
+                format!("{} failed", counted(*cells, "cell")),
+                "each reason was printed when the cell failed; of a step of your own, `--try SIZE` shows it again",
+            ),
+            Self::NotConverged { cells, of, smallest_jump } => (
+                format!(
+                    "{} of {} {} not known well enough to show a jump of {}",
+                    counted(*cells, "cell"),
+                    count(*of),
+                    are(*cells),
+                    human::limit(*smallest_jump)
+                ),
+                "raise `time_limit` or `blocks.max` in [measure], or ask for a larger `smallest_jump`",
+            ),
+            Self::Undecided { boundaries, of, smallest_jump, settled, takes_s } => {
+                let known = if settled > smallest_jump {
+                    let settled = human::limit(*settled);
+                    format!("jumps of {settled} or more are shown or ruled out wherever a jump can be tested, but ")
+                } else {
+                    String::new()
+                };
+                let (asked, of, takes) = (human::limit(*smallest_jump), count(*of), human::duration(*takes_s));
+                (
+                    format!(
+                        "{known}the tests during the run neither show nor rule out jumps of {asked} at {boundaries} of {of} boundaries: at this noise, a run that \
+                         decides them would take about {takes}"
+                    ),
+                    "raise `--time`, and `blocks.max` if that ended the run, or use `--smallest-jump` to ask only for larger jumps",
+                )
             }
-            Self::Gaps { .. } => "fill in the cell, or remove the row; the other rows count",
-            Self::NextToNothing { .. } => {
-                "is its work finished when it returns? Return its result, or define `synchronize()` in the file"
+            Self::Rough { boundaries, of, smallest_jump } => (
+                format!(
+                    "the tests during the run cannot decide jumps of {} at {boundaries} of {} boundaries: neighbouring sizes differ by as much without a pattern",
+                    human::limit(*smallest_jump),
+                    count(*of)
+                ),
+                "more visits do not help; use `--smallest-jump` to ask only for larger jumps, and look at the chart",
+            ),
+            Self::Disagreement { during, at_the_end } => {
+                let (tests, analysis) = ("the tests during the run", "the analysis of all steps");
+                let said = [
+                    (during, format!("{tests} show"), format!("{analysis} does not")),
+                    (at_the_end, format!("{analysis} shows"), format!("{tests} ruled out")),
+                ];
+                let shown = said.into_iter().filter(|(places, ..)| !places.is_empty());
+                let part = |(places, one, other): (&Vec<String>, String, String)| {
+                    format!("{one} a jump after {} that {other}", human::listed(places))
+                };
+                (
+                    shown.map(part).collect::<Vec<_>>().join("; "),
+                    "neither counts as shown: look at the chart, and measure these sizes again with more `--time`",
+                )
             }
-            Self::Failed { .. } => {
-                "each reason was printed when the cell failed; of a step of your own, `--try SIZE` shows it again"
+            Self::Throttled { steps, of } => {
+                let share = human::percent(*steps as f64 / (*of).max(1) as f64);
+                (
+                    format!("the device throttled its clocks in {} ({share})", counted(*steps, "step")),
+                    "cool the device or lock its clocks (`nvidia-smi -lgc`), then measure again",
+                )
             }
-            Self::NotConverged { .. } => {
-                "raise `time_limit` or `blocks.max` in [measure], or ask for a larger `smallest_jump`"
-            }
-            Self::Undecided { .. } => {
-                "raise `--time`, and `blocks.max` if that ended the run, or use `--smallest-jump` to ask only for larger jumps"
-            }
-            Self::Rough { .. } => {
-                "more visits do not help; use `--smallest-jump` to ask only for larger jumps, and look at the chart"
-            }
-            Self::Disagreement { .. } => {
-                "neither counts as shown: look at the chart, and measure these sizes again with more `--time`"
-            }
-            Self::Throttled { .. } => "cool the device or lock its clocks (`nvidia-smi -lgc`), then measure again",
-            Self::NanLoss { visits_from_start: 0, .. } => {
-                "lower `learning_rate` in [train]; the step times stand, but computing with NaN can take other paths"
-            }
-            Self::NanLoss { .. } => {
+            Self::NanLoss { steps, visits_from_start: 0 } => (
+                format!("the loss was not a finite number in {}", counted(*steps, "step")),
+                "lower `learning_rate` in [train]; the step times stand, but computing with NaN can take other paths",
+            ),
+            Self::NanLoss { steps, visits_from_start } => (
+                format!(
+                    "the loss was not a finite number in {}, in {} from the first step on",
+                    counted(*steps, "step"),
+                    counted(*visits_from_start, "visit")
+                ),
                 "before the first update no learning rate can be the cause: the engine is at fault (its memory begins as NaN, so that a \
                  read of what nothing wrote is seen), or 16 bits do not hold the network's numbers; do not use these times, and see \
-                 `batchstep selftest`"
+                 `batchstep selftest`",
+            ),
+            Self::Unsteady { visits } => (
+                format!("the step time never became steady in {}", counted(*visits, "visit")),
+                "see the honesty chart; something else may be using the machine",
+            ),
+            Self::OutlyingEpochs { cells, first, in_first_block } => {
+                let epochs = if *cells == 1 { "an epoch is" } else { "epochs are" };
+                let (place, remedy) = if *in_first_block {
+                    (
+                        ", only in the first block",
+                        "raise `warmup_steps` in [measure], or repeat the run once the data are in memory",
+                    )
+                } else {
+                    ("", "repeat the run while nothing else uses the machine, or raise `repetitions`")
+                };
+                let cells = counted(*cells, "cell");
+                (format!("in {cells}, {epochs} far from the others of the same cell{place}: {first}"), remedy)
             }
-            Self::Unsteady { .. } => "see the honesty chart; something else may be using the machine",
-            Self::OutlyingEpochs { in_first_block: true, .. } => {
-                "raise `warmup_steps` in [measure], or repeat the run once the data are in memory"
+            Self::FailedEpochs { cells, first } => {
+                (failed(*cells, first), "the reasons are in the column `error` of epochs.parquet")
             }
-            Self::OutlyingEpochs { .. } => "repeat the run while nothing else uses the machine, or raise `repetitions`",
-            Self::FailedEpochs { .. } => "the reasons are in the column `error` of epochs.parquet",
-            Self::SkippedExamples { .. } | Self::SkippedTests { .. } => {
-                "the first of them is named in the column `error` of epochs.parquet"
+            Self::FailedPipelines { cells, first } => {
+                (failed(*cells, first), "the reasons are in the column `error` of pipeline.parquet")
             }
-            Self::NanEpochs { .. } => {
-                "lower `learning_rate` in [train]; the times stand, but computing with NaN can take other paths"
+            Self::FailedFits { cells, first } => {
+                (failed(*cells, first), "the reasons are in the column `error` of fit.parquet")
             }
-            Self::OutOfTime { .. } => "continue with `--resume` and a longer `--time`; every finished visit is kept",
-            Self::FailedPipelines { .. } => "the reasons are in the column `error` of pipeline.parquet",
-            Self::SkippedImages { .. } => {
-                "all of them are in `pipeline.json`; replace the files, or make them an error with `on_error = \"fail\"` in [loader]"
+            Self::SkippedExamples { examples } => (
+                format!("{} could not be read and {} left out", counted(*examples, "example"), were(*examples)),
+                FIRST_EXAMPLE,
+            ),
+            Self::SkippedTests { examples } => {
+                let examples = counted(*examples, "test example");
+                (format!("{examples} could not be read: the accuracy is that of the others"), FIRST_EXAMPLE)
             }
-            Self::NotCold { .. } => {
+            Self::NanEpochs { epochs } => (
+                format!("the loss was not a finite number in {}", counted(*epochs, "epoch")),
+                "lower `learning_rate` in [train]; the times stand, but computing with NaN can take other paths",
+            ),
+            Self::OutOfTime { visits, of } => (
+                format!("the time limit was reached after {} of {}", count(*visits), counted(*of, "visit")),
+                "continue with `--resume` and a longer `--time`; every finished visit is kept",
+            ),
+            Self::SkippedImages { why } => {
+                let (images, were) = (counted(why.len(), "image"), were(why.len()));
+                let named = shortened(why.iter().cloned(), MOST_NAMED);
+                (
+                    format!("{images} could not be read and {were} left out: {}", named.join("; ")),
+                    "all of them are in `pipeline.json`; replace the files, or make them an error with `on_error = \"fail\"` in [loader]",
+                )
+            }
+            Self::NotCold { cells, first } => (
+                format!(
+                    "the files of {} were not cold: they came from memory; the first: {first}",
+                    counted(*cells, "cell")
+                ),
                 "name a `folder` in [data] on a disk: memory file systems hold every file in memory, and some others ignore both O_DIRECT and \
-                 POSIX_FADV_DONTNEED"
+                 POSIX_FADV_DONTNEED",
+            ),
+            Self::Unpredicted { cells, of } => {
+                let (are, of, cells) = (are(*cells), count(*of), counted(*cells, "cell"));
+                (
+                    format!("{cells} of {of} {are} more than 10 % off the rate that the stages predict"),
+                    "repeat the run while nothing else uses the machine, or measure longer: `stage_time`, `together_time` and `repetitions` in \
+                     [measure]",
+                )
             }
-            Self::Unpredicted { .. } => {
-                "repeat the run while nothing else uses the machine, or measure longer: `stage_time`, `together_time` and `repetitions` in \
-                 [measure]"
+            Self::LossesDiffer { fits, first } => {
+                let fits = if *fits == 1 { "a fit".to_owned() } else { format!("{fits} fits") };
+                (
+                    format!("the losses of {fits} differ from those of the same seed; the first: {first}"),
+                    "`batchstep selftest` finds an operator that is wrong; candle passes a rectifier's gradient on where its input is exactly 0, as in the \
+                     middle of a grid with an odd side while biases are 0: fit an even number of points to a side",
+                )
             }
-            Self::FailedFits { .. } => "the reasons are in the column `error` of fit.parquet",
-            Self::LossesDiffer { .. } => {
-                "`batchstep selftest` finds an operator that is wrong; candle passes a rectifier's gradient on where its input is exactly 0, as in the \
-                 middle of a grid with an odd side while biases are 0: fit an even number of points to a side"
-            }
-            Self::Stopped { .. } => {
+            Self::Stopped { message } => (
+                format!("the run ended early: {}", line(message)),
                 "repair the image, then continue with `--resume`; with `on_error = \"skip\"` in [loader], or where the image lies in a Parquet file, begin \
-                 another run with `--out DIR`"
-            }
+                 another run with `--out DIR`",
+            ),
         }
     }
 
@@ -191,156 +328,7 @@ impl Warning {
 
 impl fmt::Display for Warning {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let counted = |number: usize, noun: &str| human::counted(number as u64, noun);
-        let share = |part: usize, of: usize| human::percent(part as f64 / of.max(1) as f64);
-        match self {
-            Self::TooEarly { blocks, of, .. } => {
-                write!(f, "{}: jumps are not reported yet", Early { blocks: *blocks, of: *of })
-            }
-            Self::Interrupted => f.write_str("the run was interrupted before its end"),
-            Self::DeviceLost { message } if message.contains(WAS_CHANGED) => {
-                // Its remedy is that of the warning.
-                write!(f, "the run stopped before its end: {}", message.lines().next().unwrap_or_default())
-            }
-            Self::DeviceLost { message } => write!(f, "the run stopped before its end: {message}"),
-            Self::OutOfMemory { cells } => write!(f, "{} did not fit in memory", counted(*cells, "cell")),
-            Self::LeftOut { what } => {
-                write!(f, "settings that nothing here supports are left out: {}", what.join("; "))
-            }
-            Self::EnginesLeftOut { what } => write!(f, "optional engines are left out: {}", what.join("; ")),
-            Self::NextToNothing { what, median_s } => {
-                let time = human::seconds(*median_s);
-                write!(f, "the step of {what} takes {time} whatever its size, next to nothing")
-            }
-            Self::Gaps { source, column, rows, first_line, sizes, more_sizes, said } => {
-                let (rows, verb) = (counted(*rows, "row"), if *rows == 1 { "is" } else { "are" });
-                write!(
-                    f,
-                    "{source}: {rows} without a number in `{column}` {verb} left out; the first is line {first_line}"
-                )?;
-                if let Some(said) = said {
-                    write!(f, ", which says `{said}`")?;
-                }
-                if sizes.is_empty() {
-                    return Ok(());
-                }
-                let more = if *more_sizes { " and more" } else { "" };
-                let listed = sizes.iter().map(|&size| human::batch_size(size)).collect::<Vec<_>>().join(", ");
-                write!(f, "; sizes without a value: {listed}{more}")
-            }
-            Self::Failed { cells } => write!(f, "{} failed", counted(*cells, "cell")),
-            Self::NotConverged { cells, of, smallest_jump } => {
-                let (asked, of) = (human::limit(*smallest_jump), human::count(*of as u64));
-                let cells = format!("{} of {of} {}", counted(*cells, "cell"), are(*cells));
-                write!(f, "{cells} not known well enough to show a jump of {asked}")
-            }
-            Self::Undecided { boundaries, of, smallest_jump, settled, takes_s } => {
-                if settled > smallest_jump {
-                    let settled = human::limit(*settled);
-                    write!(f, "jumps of {settled} or more are shown or ruled out wherever a jump can be tested, but ")?;
-                }
-                let (asked, of, takes) =
-                    (human::limit(*smallest_jump), human::count(*of as u64), human::duration(*takes_s));
-                write!(
-                    f,
-                    "the tests during the run neither show nor rule out jumps of {asked} at {boundaries} of {of} boundaries: at this noise, a run that decides \
-                     them would take about {takes}"
-                )
-            }
-            Self::Rough { boundaries, of, smallest_jump } => {
-                let (asked, of) = (human::limit(*smallest_jump), human::count(*of as u64));
-                write!(
-                    f,
-                    "the tests during the run cannot decide jumps of {asked} at {boundaries} of {of} boundaries: neighbouring sizes differ by as \
-                     much without a pattern"
-                )
-            }
-            Self::Disagreement { during, at_the_end } => {
-                let (tests, analysis) = ("the tests during the run", "the analysis of all steps");
-                let said = [
-                    (during, format!("{tests} show"), format!("{analysis} does not")),
-                    (at_the_end, format!("{analysis} shows"), format!("{tests} ruled out")),
-                ];
-                let shown = said.into_iter().filter(|(places, ..)| !places.is_empty());
-                let part = |(places, one, other): (&Vec<String>, String, String)| {
-                    format!("{one} a jump after {} that {other}", human::listed(places))
-                };
-                f.write_str(&shown.map(part).collect::<Vec<_>>().join("; "))
-            }
-            Self::Throttled { steps, of } => {
-                let of_all = share(*steps, *of);
-                write!(f, "the device throttled its clocks in {} ({of_all})", counted(*steps, "step"))
-            }
-            Self::NanLoss { steps, visits_from_start } => {
-                write!(f, "the loss was not a finite number in {}", counted(*steps, "step"))?;
-                match visits_from_start {
-                    0 => Ok(()),
-                    visits => write!(f, ", in {} from the first step on", counted(*visits, "visit")),
-                }
-            }
-            Self::OutlyingEpochs { cells, first, in_first_block } => {
-                let place = if *in_first_block { ", only in the first block" } else { "" };
-                write!(
-                    f,
-                    "in {}, {} far from the others of the same cell{place}: {first}",
-                    counted(*cells, "cell"),
-                    if *cells == 1 { "an epoch is" } else { "epochs are" }
-                )
-            }
-            Self::FailedEpochs { cells, first }
-            | Self::FailedPipelines { cells, first }
-            | Self::FailedFits { cells, first } => {
-                let first = first.lines().next().unwrap_or_default();
-                write!(f, "{} failed: {first}", counted(*cells, "cell"))
-            }
-            Self::SkippedExamples { examples } => {
-                write!(f, "{} could not be read and {} left out", counted(*examples, "example"), were(*examples))
-            }
-            Self::SkippedTests { examples } => {
-                let examples = counted(*examples, "test example");
-                write!(f, "{examples} could not be read: the accuracy is that of the others")
-            }
-            Self::NanEpochs { epochs } => {
-                write!(f, "the loss was not a finite number in {}", counted(*epochs, "epoch"))
-            }
-            Self::OutOfTime { visits, of } => {
-                write!(
-                    f,
-                    "the time limit was reached after {} of {}",
-                    human::count(*visits as u64),
-                    counted(*of, "visit")
-                )
-            }
-            Self::SkippedImages { why } => {
-                let images = counted(why.len(), "image");
-                let named = why.iter().take(MOST_NAMED).cloned().collect::<Vec<_>>().join("; ");
-                let more = why.len().saturating_sub(MOST_NAMED);
-                let more = if more == 0 { String::new() } else { format!("; {} more", human::count(more as u64)) };
-                write!(f, "{images} could not be read and {} left out: {named}{more}", were(why.len()))
-            }
-            Self::NotCold { cells, first } => {
-                write!(
-                    f,
-                    "the files of {} were not cold: they came from memory; the first: {first}",
-                    counted(*cells, "cell")
-                )
-            }
-            Self::Unpredicted { cells, of } => {
-                let of = human::count(*of as u64);
-                let cells = format!("{} of {of} {}", counted(*cells, "cell"), are(*cells));
-                write!(f, "{cells} more than 10 % off the rate that the stages predict")
-            }
-            Self::LossesDiffer { fits, first } => {
-                let fits = if *fits == 1 { "a fit".to_owned() } else { format!("{fits} fits") };
-                write!(f, "the losses of {fits} differ from those of the same seed; the first: {first}")
-            }
-            Self::Stopped { message } => {
-                write!(f, "the run ended early: {}", message.lines().next().unwrap_or_default())
-            }
-            Self::Unsteady { visits } => {
-                write!(f, "the step time never became steady in {}", counted(*visits, "visit"))
-            }
-        }
+        f.write_str(&self.said().0)
     }
 }
 
@@ -349,84 +337,68 @@ fn as_positions<S: Serializer>(sizes: &[f64], serializer: S) -> Result<S::Ok, S:
     positions(sizes).serialize(serializer)
 }
 
-fn are(count: usize) -> &'static str {
-    if count == 1 { "is" } else { "are" }
-}
-
-fn were(count: usize) -> &'static str {
-    if count == 1 { "was" } else { "were" }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    /// Each with what it says, and what it says to do.
     #[test]
-    fn a_warning_says_how_many_and_how_much() {
-        let why = vec!["a.png: it ends early".to_owned()];
-        for (warning, said) in [
-            (Warning::SkippedExamples { examples: 3 }, "3 examples could not be read and were left out"),
-            (Warning::SkippedExamples { examples: 1 }, "1 example could not be read and was left out"),
-            (Warning::SkippedImages { why }, "1 image could not be read and was left out: a.png: it ends early"),
+    fn a_warning_says_how_many_and_how_much_and_what_to_do() {
+        let image = || vec!["a.png: it ends early".to_owned()];
+        let lost = |message: &str| Warning::DeviceLost { message: message.to_owned() };
+        let (smallest_jump, takes_s) = (0.05, 93.0);
+        let open = "the tests during the run neither show nor rule out jumps of 5 % at 13 of 65 boundaries: at this noise, a run that decides them \
+                    would take about 1 min 33 s";
+        let undecided = |settled| Warning::Undecided { boundaries: 13, of: 65, smallest_jump, settled, takes_s };
+        let settled = "jumps of 18 % or more are shown or ruled out wherever a jump can be tested, but ";
+        for (warning, said, remedy) in [
+            (Warning::SkippedExamples { examples: 3 }, "3 examples could not be read and were left out", "the first"),
+            (Warning::SkippedExamples { examples: 1 }, "1 example could not be read and was left out", "the first"),
+            (
+                Warning::SkippedImages { why: image() },
+                "1 image could not be read and was left out: a.png: it ends early",
+                "all of them",
+            ),
             (
                 Warning::NotConverged { cells: 1, of: 1400, smallest_jump: 0.01 },
                 "1 cell of 1,400 is not known well enough to show a jump of 1 %",
+                "raise",
             ),
-            (Warning::Throttled { steps: 5, of: 200 }, "the device throttled its clocks in 5 steps (2.5 %)"),
+            (Warning::Throttled { steps: 5, of: 200 }, "the device throttled its clocks in 5 steps (2.5 %)", "cool"),
+            (Warning::Failed { cells: 8 }, "8 cells failed", "each reason was printed"),
+            // A file that was changed is not the device's fault.
+            (
+                lost("a.py was changed while the run measured it\n  help: put it back"),
+                "the run stopped before its end: a.py was changed while the run measured it",
+                "put the file back",
+            ),
+            (lost("gone"), "the run stopped before its end: gone", "see that the device works again"),
+            (undecided(0.18), &format!("{settled}{open}"), "raise"),
+            // Where the noise is small enough, what is open is not for the noise.
+            (undecided(0.036), open, "raise"),
+            // A loss that is no number before the first update is not blamed on the learning rate.
+            (
+                Warning::NanLoss { steps: 4, visits_from_start: 0 },
+                "the loss was not a finite number in 4 steps",
+                "lower `learning_rate`",
+            ),
+            (
+                Warning::NanLoss { steps: 6, visits_from_start: 2 },
+                "the loss was not a finite number in 6 steps, in 2 visits from the first step on",
+                "before the first update no learning rate can be the cause",
+            ),
         ] {
             assert_eq!(warning.to_string(), said);
+            assert!(warning.remedy().starts_with(remedy), "{}", warning.remedy());
         }
     }
 
     #[test]
-    fn a_warning_ends_with_its_remedy() {
+    fn a_warning_ends_with_its_remedy_and_wraps() {
         let text = Warning::OutOfMemory { cells: 3 }.text(&Style::PLAIN);
         assert!(text.starts_with("warning: 3 cells did not fit in memory\n  help: these sizes"), "{text}");
-        let text = Warning::Failed { cells: 8 }.text(&Style::PLAIN);
-        assert!(text.starts_with("warning: 8 cells failed\n  help: each reason was printed"), "{text}");
-        assert!(text.contains("`--try SIZE`"), "{text}");
-    }
-
-    #[test]
-    fn a_file_that_was_changed_is_not_the_devices_fault() {
-        let lost = |message: &str| Warning::DeviceLost { message: message.to_owned() };
-        let changed = lost("a.py was changed while the run measured it\n  help: put it back");
-        assert!(changed.to_string().ends_with("a.py was changed while the run measured it"), "{changed}");
-        assert!(changed.remedy().contains("put the file back"));
-        assert!(lost("gone").remedy().contains("see that the device works again"));
-    }
-
-    #[test]
-    fn an_undecided_run_says_what_is_settled_and_what_more_would_take() {
-        let (smallest_jump, settled, takes_s) = (0.05, 0.18, 93.0);
-        let text = Warning::Undecided { boundaries: 13, of: 65, smallest_jump, settled, takes_s }.to_string();
-        assert_eq!(
-            text,
-            "jumps of 18 % or more are shown or ruled out wherever a jump can be tested, but the tests during the run neither show nor rule out jumps of 5 % at 13 of 65 boundaries: \
-             at this noise, a run that decides them would take about 1 min 33 s"
-        );
-        // Where the noise is small enough, what is open is not for the noise.
-        let text = Warning::Undecided { boundaries: 2, of: 49, smallest_jump, settled: 0.036, takes_s }.to_string();
-        assert!(
-            text.starts_with("the tests during the run neither show nor rule out jumps of 5 % at 2 of 49 boundaries: "),
-            "{text}"
-        );
-    }
-
-    #[test]
-    fn long_warnings_wrap() {
         let style = Style { color: false, width: 50 };
         let text = Warning::NotConverged { cells: 12, of: 280, smallest_jump: 0.01 }.text(&style);
         assert!(text.lines().all(|line| line.chars().count() <= 50), "{text}");
-    }
-
-    #[test]
-    fn a_loss_that_is_no_number_before_the_first_update_is_not_blamed_on_the_learning_rate() {
-        let diverged = Warning::NanLoss { steps: 4, visits_from_start: 0 };
-        assert_eq!(diverged.to_string(), "the loss was not a finite number in 4 steps");
-        assert!(diverged.remedy().contains("lower `learning_rate`"));
-        let from_start = Warning::NanLoss { steps: 6, visits_from_start: 2 };
-        assert!(from_start.to_string().ends_with("in 6 steps, in 2 visits from the first step on"));
-        assert!(!from_start.remedy().contains("lower `learning_rate`") && from_start.remedy().contains("selftest"));
     }
 }

@@ -43,12 +43,17 @@ impl Told {
     /// # Errors
     /// As [`Picture::new`].
     pub fn page(&self) -> Result<RunPage<'_>> {
-        let (charts, pictures) = match &self.drawing.chart {
-            Chart::Training(chart) => (Charts::Training(chart), Vec::new()),
-            _ => (Charts::Pictures { kind: self.kind, facts: self.facts.clone() }, vec![Picture::new(&self.drawing)?]),
+        let (charts, title, facts, pictures) = match &self.drawing.chart {
+            Chart::Training(chart) => {
+                (Charts::Training(chart), Some(chart.title.as_str()), chart.caption[..1].to_vec(), Vec::new())
+            }
+            _ => (Charts::Pictures, None, vec![self.facts.clone()], vec![Picture::new(&self.drawing)?]),
         };
         Ok(RunPage {
             source: &self.path,
+            title,
+            facts,
+            kind: self.kind,
             charts,
             answers: self.answers.clone(),
             advice: Vec::new(),

@@ -41,7 +41,7 @@ fn the_charts_of_the_readme_agree_with_their_data() {
     ] {
         let source = Path::new("experiments/runs").join(run);
         let found = analyse(&root().join(&source), &Query::default(), None).expect("a run");
-        let figures = Figures::of(&source, &found).shaded(&advice::of_run(&source, &found, &Options::default()));
+        let figures = Figures::of(&source, &found, &advice::of_run(&source, &found, &Options::default()));
         let honesty = figures.honesty.map(Chart::Timeline).expect("the order of the steps");
         for (chart, name) in
             [(Chart::StepTime(figures.step_time), picture.to_owned()), (honesty, format!("{picture}-honesty"))]

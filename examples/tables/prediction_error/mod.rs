@@ -20,7 +20,7 @@ mod table;
 use std::error::Error;
 use std::path::{Path, PathBuf};
 
-use batchstep::chart::{self, Chart, PredictedPoint, Prediction};
+use batchstep::chart::{self, Chart, Paper, PredictedPoint, Prediction};
 use batchstep::predict::database::{self, Database};
 use batchstep::predict::model::Estimate;
 
@@ -100,5 +100,5 @@ fn draw(against: Vec<Case>, path: &Path) -> Result<(), Failure> {
         caption: vec!["cargo run --release --example tables -- prediction_error RUN RUN RUN --chart FILE".to_owned()],
         ..Prediction::default()
     };
-    Ok(chart::write(&Chart::Prediction(chart), path)?)
+    Ok(chart::write(&Paper::default(), &Chart::Prediction(chart), path)?)
 }

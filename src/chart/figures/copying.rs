@@ -66,6 +66,7 @@ fn stacked(title: String, caption: Vec<String>, copied: &[(String, Copying)]) ->
 mod tests {
     use super::*;
     use crate::analysis::mechanisms::copying::{Copied, Link};
+    use crate::chart::tests::assert_says;
     use crate::settings::DataPath;
 
     #[test]
@@ -87,5 +88,8 @@ mod tests {
         assert!(rate.level.as_ref().is_some_and(|level| (level.y / 15.754e9 - 1.0).abs() < 1e-3));
         assert!((chart.panels[1].lines.lines[0].points[2].y - 16.0 * 50e-6).abs() < 1e-12);
         assert!(chart.panels[1].level.is_none() && !chart.panels[1].lines.from_zero);
+        let said =
+            ["vgg16, pageable", "the most that 16 lanes", "the step time of a series", "Time of the copy", "a GPU"];
+        assert_says(&Chart::Stacked(chart).scene(), &said);
     }
 }

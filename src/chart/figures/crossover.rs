@@ -6,7 +6,7 @@ use super::{Drawing, device, made_by, medians, of_group, title};
 use crate::analysis::Analysed;
 use crate::analysis::crossover::{Crossing, Crossover, Crossovers, TRAINING_STEPS};
 use crate::chart::palette::RUNS;
-use crate::chart::{Chart, CrossingMark, CrossingPanel, Crossings, Line, LinePoint};
+use crate::chart::{Chart, CrossingPanel, Crossings, Line, LinePoint};
 use crate::report;
 use crate::units::human;
 
@@ -87,8 +87,7 @@ fn panel(title: &str, own: &[&Analysed], pairs: &[Crossover], names: &Names) -> 
     let is_own = |pair: &&Crossover| own.iter().any(|found| found.series.label() == pair.first);
     let mark = |pair: &Crossover| {
         let place = pair.at?;
-        let Crossing { size, low, high, .. } = place;
-        Some(CrossingMark { size, low, high, label: names.sentence(pair, "over", &place) })
+        Some((place, names.sentence(pair, "over", &place)))
     };
     CrossingPanel {
         title: title.to_owned(),
@@ -157,6 +156,7 @@ fn about(size: f64) -> String {
 mod tests {
     use super::*;
     use crate::analysis::crossover::tests::{crossovers, series};
+    use crate::chart::tests::assert_says;
     use crate::detect::Findings;
 
     /// A series that takes `fixed` seconds for a step and `each` for an example, called by the engine at the end of its group.
@@ -189,9 +189,13 @@ mod tests {
         for (panel, expected) in chart.panels.iter().zip([8000.0, 4e-3 / 1.5e-6]) {
             let names: Vec<_> = panel.lines.iter().map(|line| line.name.as_str()).collect();
             assert_eq!(names, ["cpu", "cuda"]);
-            assert!((panel.marks[0].size / expected - 1.0).abs() < 0.1, "{:?}, by hand {expected}", panel.marks);
-            assert!(panel.marks[0].label.starts_with("cuda over cpu from"), "{:?}", panel.marks);
+            let (place, label) = &panel.marks[0];
+            assert!((place.size / expected - 1.0).abs() < 0.1, "{place:?}, by hand {expected}");
+            assert!(label.starts_with("cuda over cpu from"), "{label}");
         }
+        let said =
+            ["cpu", "data = resident", "data = pageable", "cuda over cpu from", "Batch size", "step times, without"];
+        assert_says(&Chart::Crossings(chart).scene(), &said);
         // With only one kind of series there is one panel, with an empty title.
         let alone = crossings(Path::new("results/c"), &[found[0].clone(), found[2].clone()], &Crossovers::default());
         assert_eq!((alone.panels.len(), alone.panels[0].title.as_str()), (1, ""));

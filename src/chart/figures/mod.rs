@@ -13,14 +13,13 @@ use std::path::{Path, PathBuf};
 use crate::analysis::advice::{Advice, Silence};
 use crate::analysis::slow::Speed;
 use crate::analysis::{Analysed, BaseUnit, Series, TimeOrRate, again, control, link, slow};
-use crate::chart::{
-    self, Chart, Covariate, FactorRecord, Link, Paper, Provenance, Quantity, StepRecord, StepTime, Timeline,
-};
+use crate::chart::{self, Chart, Covariate, Paper, Quantity, StepRecord, StepTime, Timeline};
 use crate::detect::{FactorPoint, Findings};
 use crate::error::Result;
 use crate::report;
 use crate::settings::EngineName;
 use crate::stats::quantile::median;
+use crate::units::human;
 pub use copying::copying;
 pub use crossover::crossover;
 pub use parallel::efficiency;
@@ -50,7 +49,7 @@ impl Destination {
     pub fn write(&self, chart: &Chart, name: &str) -> Result<PathBuf> {
         let prefix = self.stem.as_ref().map(|stem| format!("{stem}-")).unwrap_or_default();
         let path = self.folder.join(format!("{prefix}{name}.{}", self.extension));
-        chart::write_on(&self.paper, chart, &path)?;
+        chart::write(&self.paper, chart, &path)?;
         Ok(path)
     }
 }
@@ -74,18 +73,14 @@ pub struct Figures {
 }
 
 impl Figures {
-    /// The A/A controls, where there are any, are looked for beside `source`.
-    pub fn of(source: &Path, found: &[Analysed]) -> Self {
-        Self { step_time: step_time(source, found), honesty: honesty(source, found) }
-    }
-
-    /// The same, with the sizes to avoid shaded, for each series in order.
-    pub fn shaded(mut self, advices: &[std::result::Result<Advice, Silence>]) -> Self {
-        for (series, advice) in self.step_time.series.iter_mut().zip(advices) {
-            series.avoid =
-                advice.iter().flat_map(|advice| &advice.avoid).flat_map(|avoided| avoided.sizes.clone()).collect();
+    /// With the sizes to avoid shaded, for each series in order. The A/A controls, where there are any, are looked for beside `source`.
+    pub fn of(source: &Path, found: &[Analysed], advices: &[std::result::Result<Advice, Silence>]) -> Self {
+        let mut step_time = step_time(source, found);
+        for (series, advice) in step_time.series.iter_mut().zip(advices) {
+            let avoided = advice.iter().flat_map(|advice| &advice.avoid);
+            series.avoid = avoided.flat_map(|avoided| avoided.sizes.clone()).collect();
         }
-        self
+        Self { step_time, honesty: honesty(source, found) }
     }
 
     /// Draws the charts. Returns the files written.
@@ -118,12 +113,12 @@ fn step_time(source: &Path, found: &[Analysed]) -> StepTime {
         chart::ChartSeries { name: series.label(), findings, slow, avoid: Vec::new() }
     });
     let rate = first.is_some_and(|series| series.kind == TimeOrRate::Rate);
-    let provenance = provenance(source, found);
+    let forecast = is_forecast(found);
     StepTime {
         title: title::of("Step time", source, found),
         x: Quantity::new(first.map_or("Batch size", |series| &series.size.title), ""),
         y: Quantity::new(
-            match (rate, provenance.forecast) {
+            match (rate, forecast) {
                 (true, _) => rate_of(&unit.name),
                 (false, true) => "Forecast step time",
                 (false, false) => "Step time",
@@ -133,7 +128,8 @@ fn step_time(source: &Path, found: &[Analysed]) -> StepTime {
         // In an A/A run the batch size is only a label, so time per image means nothing.
         item: (executed(found).is_none() && !rate).then(|| item(found)).flatten(),
         series: series.collect(),
-        provenance,
+        forecast,
+        caption: caption(source, found, None),
     }
 }
 
@@ -193,55 +189,70 @@ fn device(found: &[Analysed]) -> String {
     shared(found, "device_name").unwrap_or_else(|| "several devices".to_owned())
 }
 
-fn provenance(source: &Path, found: &[Analysed]) -> Provenance {
-    let number = |name: &str| shared(found, name).and_then(|value| value.parse::<u32>().ok());
-    let link = match (number("pcie_link_generation"), number("pcie_link_width")) {
-        (Some(generation), Some(width)) => Link::Pcie { generation, width },
-        // Only a GPU is behind a link: not the CPU, nor a simulated device.
-        _ if shared(found, "device").is_some_and(|device| !device.starts_with("cuda")) => Link::None,
-        _ if found.iter().any(|found| found.series.facts.contains_key("device")) => Link::Unknown,
-        // Another program's file.
-        _ => Link::NotOurs,
-    };
-    // Beside measured series, the values of a forecast are not counted as steps.
-    let forecast = !found.is_empty() && found.iter().all(|found| found.series.is_forecast());
-    let shown = found.iter().filter(|found| forecast || !found.series.is_forecast());
-    let counted: Vec<_> = shown.flat_map(|found| found.series.observations()).collect();
-    let reported = found.iter().all(|found| found.findings.early.is_none());
-    let blocks: std::collections::BTreeSet<u32> = counted.iter().filter_map(|seen| seen.block).collect();
-    Provenance {
-        device: shared(found, "device_name"),
-        engine: shared(found, "engine")
-            .filter(|name| name != EngineName::Python.name())
-            .map(|engine| format!("{engine} engine")),
-        precision: shared(found, "precision"),
-        link,
-        forecast,
-        steps: counted.len() as u64,
-        blocks: blocks.len() as u64,
-        reported,
-        alarm_rate: alarm_rate(found),
-        aa_rate: aa_rate(source, found),
-        machines: report::machines(found),
-        command: again("plot", &[source], found),
-    }
+/// Whether the values come from a model and were not measured.
+fn is_forecast(found: &[Analysed]) -> bool {
+    !found.is_empty() && found.iter().all(|found| found.series.is_forecast())
 }
 
-/// The largest rate of some series; `None` if that of one is not known.
-fn alarm_rate(found: &[Analysed]) -> Option<f64> {
-    let rates = found.iter().map(|found| found.findings.alarm_rate.map(|rate| rate.share()));
-    rates.reduce(|most, rate| Some(most?.max(rate?))).flatten()
+/// Whether another program measured.
+fn is_foreign(found: &[Analysed]) -> bool {
+    !found.iter().any(|found| found.series.facts.contains_key("device"))
+}
+
+/// What ran on what, how often, and how far it can be trusted; and the machines, where several measured it.
+fn provenance(source: &Path, found: &[Analysed]) -> Vec<String> {
+    let number = |name: &str| shared(found, name).and_then(|value| value.parse::<u32>().ok());
+    let link = match (number("pcie_link_generation"), number("pcie_link_width")) {
+        (Some(generation), Some(width)) => Some(format!("PCIe {generation}.0 x{width}")),
+        // Only a GPU is behind a link: not the CPU, nor a simulated device.
+        _ if shared(found, "device").is_some_and(|device| !device.starts_with("cuda")) => None,
+        _ => (!is_foreign(found)).then(|| "PCIe link not read".to_owned()),
+    };
+    let engine = shared(found, "engine").filter(|name| name != EngineName::Python.name());
+    // Beside measured series, the values of a forecast are not counted as steps.
+    let forecast = is_forecast(found);
+    let shown = found.iter().filter(|found| forecast || !found.series.is_forecast());
+    let counted: Vec<_> = shown.flat_map(|found| found.series.observations()).collect();
+    let blocks: std::collections::BTreeSet<u32> = counted.iter().filter_map(|seen| seen.block).collect();
+    // Too early, some of the blocks are not whole, and the headline counts those that are.
+    let reported = found.iter().all(|found| found.findings.early.is_none());
+    let steps = human::counted(counted.len() as u64, if forecast { "value" } else { "step" });
+    let ran = match blocks.len() as u64 {
+        _ if forecast => format!("{steps}, forecast and not measured"),
+        blocks if blocks > 0 && reported => format!("{steps} in {}", human::counted(blocks, "block")),
+        _ => steps,
+    };
+    let controls = control::near(source);
+    let alarms = found.iter().map(|found| found.findings.alarm_rate.map(|rate| rate.share()));
+    let of_controls = found.iter().map(|found| control::rate(&controls, &found.series));
+    let limit = |rate: Option<f64>| rate.filter(|_| reported && !forecast).map(human::limit);
+    let parts = [
+        shared(found, "device_name"),
+        engine.map(|engine| format!("{engine} engine")),
+        shared(found, "precision"),
+        link,
+        Some(ran),
+        limit(largest(alarms)).map(|rate| format!("{rate} false alarms (simulated)")),
+        limit(largest(of_controls)).map(|rate| format!("A/A runs: {rate} false alarms")),
+    ];
+    let caption = parts.into_iter().flatten().collect::<Vec<_>>().join(" \u{b7} ");
+    std::iter::once(caption).chain(report::machines(found)).collect()
+}
+
+/// The caption of a chart, with what has to be remarked.
+fn caption(source: &Path, found: &[Analysed], remark: Option<&str>) -> Vec<String> {
+    let said = provenance(source, found).into_iter().chain(remark.map(str::to_owned));
+    said.chain([made_by(source, found)]).collect()
+}
+
+/// The largest of some rates, so that a figure does not claim more than its worst series supports; `None` if one is not known.
+fn largest(mut rates: impl Iterator<Item = Option<f64>>) -> Option<f64> {
+    let first = rates.next()?;
+    rates.fold(first, |most, rate| Some(most?.max(rate?)))
 }
 
 pub(crate) fn made_by(source: &Path, found: &[Analysed]) -> String {
     format!("Made by: {}", again("plot", &[source], found))
-}
-
-/// The largest rate of all series, so that a figure does not claim more than its worst series supports.
-fn aa_rate(source: &Path, found: &[Analysed]) -> Option<f64> {
-    let controls = control::near(source);
-    let rates: Option<Vec<f64>> = found.iter().map(|found| control::rate(&controls, &found.series)).collect();
-    rates?.into_iter().reduce(f64::max)
 }
 
 /// The median of each batch size as measured: what all batch sizes share is subtracted from the findings' own centres, and this chart shows it.
@@ -272,6 +283,10 @@ fn honesty(source: &Path, found: &[Analysed]) -> Option<Timeline> {
     }
     steps.sort_by(|a, b| a.0.total_cmp(&b.0));
     let orders: Vec<f64> = steps.iter().map(|step| step.0).collect();
+    let placed = |point: &FactorPoint| FactorPoint {
+        order: orders.partition_point(|order| *order < point.order) as f64,
+        ..*point
+    };
     let with_factor = found.iter().filter(|found| !found.findings.factor.is_empty());
     let readings = link::widths(source);
     let covariates = [
@@ -279,31 +294,31 @@ fn honesty(source: &Path, found: &[Analysed]) -> Option<Timeline> {
         ("Temperature", "\u{b0}C", steps.iter().map(|step| step.2.temperature_c).collect()),
         ("PCIe link width", "lanes", steps.iter().map(|step| link::width_at(&readings, step.0)).collect()),
     ];
+    let is_unread = |(_, _, values): &(&str, &str, Vec<Option<f64>>)| values.iter().all(Option::is_none);
+    let none = if is_foreign(found) { "The table has no clock." } else { "No clock was readable." };
+    let remark = covariates.iter().all(is_unread).then_some(none);
     let covariate = |(name, unit, values)| Covariate { quantity: Quantity::new(name, unit), values };
     Some(Timeline {
         title: title::of("Every step", source, found),
         steps: steps.iter().map(|step| step.1).collect(),
-        factors: with_factor.map(|found| factor(&orders, &found.findings)).collect(),
+        factors: with_factor.map(|found| found.findings.factor.iter().map(placed).collect()).collect(),
         covariates: covariates.map(covariate).to_vec(),
-        provenance: provenance(source, found),
+        caption: caption(source, found, remark),
     })
-}
-
-/// The common factor of one series, placed among the steps of all series, whose positions in the run are `orders`.
-fn factor(orders: &[f64], findings: &Findings) -> Vec<FactorRecord> {
-    let record = |point: &FactorPoint| FactorRecord {
-        step: orders.partition_point(|order| *order < point.order),
-        relative: point.relative,
-        sd: point.sd,
-    };
-    findings.factor.iter().map(record).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::analysis::Measurement;
-    use crate::detect::{Jump, Observation, Point};
+    use crate::detect::{AlarmRate, Early, Jump, Observation, Point};
+
+    /// A series of such a group, measured on a GPU.
+    pub fn on_device(group: &[(&str, &str)], device: &str) -> Series {
+        let owned = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
+        let facts = [("device", "cuda:0"), ("device_name", device)].iter().map(owned).collect();
+        Series { facts, ..Series::planted(group.iter().map(owned).collect(), Vec::new()) }
+    }
 
     fn measurement(x: f64, y: f64, order: usize) -> Measurement {
         Observation { order: Some(order as f64), block: Some(order as u32 / 2), ..Observation::new(x, y) }.into()
@@ -324,7 +339,36 @@ mod tests {
         let residuals: Vec<f64> = chart.steps.iter().map(|step| step.residual).collect();
         assert_eq!(residuals, [0.0, 0.0, 11.0 / 10.0 - 1.0, 0.0, 0.5]);
         assert_eq!(chart.covariates[0].values, [None, None, None, None, Some(1e9)]);
-        assert_eq!((chart.provenance.steps, chart.provenance.blocks), (4, 2));
+        // Warm-up does not count.
+        assert_eq!(chart.caption[0], "4 steps in 2 blocks");
+    }
+
+    #[test]
+    fn the_caption_says_what_ran_and_how_reliable_it_is() {
+        let series = planted((0..4).map(|order| measurement(1.0, 10.0, order)).collect());
+        let alarm_rate = Some(AlarmRate { alarms: 10, series: 1000 });
+        let mut found = [Analysed { series, findings: Findings { alarm_rate, ..Findings::default() } }];
+        let said = |found: &[Analysed]| honesty(Path::new("nowhere/run"), found).expect("steps").caption;
+        assert_eq!(
+            said(&found)[..2],
+            ["4 steps in 2 blocks \u{b7} 1 % false alarms (simulated)", "The table has no clock."]
+        );
+        let facts = [
+            ("device", "cuda:0"),
+            ("device_name", "NVIDIA H200"),
+            ("engine", "cudnn"),
+            ("precision", "tf32"),
+            ("pcie_link_generation", "5"),
+            ("pcie_link_width", "16"),
+        ];
+        found[0].series.facts = facts.map(|(name, value)| (name.to_owned(), value.to_owned())).into();
+        found[0].findings.early = Some(Early { blocks: 1, of: 4 });
+        let ran = "NVIDIA H200 \u{b7} cudnn engine \u{b7} tf32 \u{b7} PCIe 5.0 x16 \u{b7} 4 steps";
+        assert_eq!(said(&found)[..2], [ran, "No clock was readable."]);
+        found[0].series.facts.remove("pcie_link_width");
+        assert!(said(&found)[0].contains("PCIe link not read"));
+        found[0].series.facts.insert("device".to_owned(), "cpu".to_owned());
+        assert!(!said(&found)[0].contains("PCIe"));
     }
 
     #[test]
@@ -333,8 +377,8 @@ mod tests {
         let factor = [0.0, 2.0, 4.0].map(|order| FactorPoint { order, relative: 0.01 * order, sd: 0.002 });
         let findings = Findings { factor: factor.to_vec(), ..Findings::default() };
         let chart = honesty(Path::new("run"), &[Analysed { series: planted(steps), findings }]).unwrap();
-        let placed: Vec<(usize, f64)> = chart.factors[0].iter().map(|f| (f.step, f.relative)).collect();
-        assert_eq!(placed, [(0, 0.0), (2, 0.02), (4, 0.04)]);
+        let placed: Vec<(f64, f64)> = chart.factors[0].iter().map(|f| (f.order, f.relative)).collect();
+        assert_eq!(placed, [(0.0, 0.0), (2.0, 0.02), (4.0, 0.04)]);
     }
 
     #[test]

@@ -111,11 +111,13 @@ fn over_processes(all: &[Parallel]) -> LinePanel {
 mod tests {
     use super::*;
     use crate::analysis::parallel::{parallel, tests::run};
+    use crate::chart::tests::assert_says;
 
     #[test]
     fn a_line_for_each_series_and_one_for_each_batch_size_from_the_fewest_processes_on() {
         let analysed = run();
-        let all = parallel(&analysed, &std::collections::BTreeMap::new());
+        let mut all = parallel(&analysed, &std::collections::BTreeMap::new());
+        all.iter_mut().for_each(|one| one.jumps.clear());
         let chart = stacked(Path::new("results/p"), &analysed, &all);
         assert_eq!(chart.panels.len(), 2, "nothing says how long the all-reduce took");
         let names: Vec<&str> = chart.panels[0].lines.lines.iter().map(|line| line.name.as_str()).collect();
@@ -125,6 +127,11 @@ mod tests {
         // By hand: 34 ms over 32 ms.
         assert!(line.points.len() == 2 && (line.points[1].y - 106.25).abs() < 0.3, "{line:?}");
         assert!(chart.panels.iter().filter_map(|panel| panel.level.as_ref()).all(|level| level.y == 95.0));
+        let said =
+            ["mlp, weak, 2 processes", "95 %, which builders", "measured, with its", "Processes", "weak: the batch"];
+        let scene = Chart::Stacked(chart).scene();
+        assert_says(&scene, &said);
+        assert!(!scene.texts().any(|text| text.text.starts_with("from there on")), "nothing is marked");
     }
 
     #[test]
@@ -143,6 +150,7 @@ mod tests {
         all[1].jumps = vec![beside(side(16.0, 0.8, 0.84), side(17.0, 0.79, 0.82))];
         let chart = stacked(Path::new("results/p"), &analysed, &all);
         assert_eq!(chart.panels[0].marks, [12.5]);
+        assert_says(&Chart::Stacked(chart.clone()).scene(), &["from there on an efficiency is lower", "In all-reduce"]);
         let shown = &chart.panels[1].lines;
         assert!(shown.y.name.starts_with("In all-reduce") && shown.lines.len() == 2, "{shown:?}");
         assert!(shown.lines[0].points.len() == 20 && shown.lines[0].points.iter().all(|point| point.y == 25.0));

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::{Figures, of_group, provenance};
+use super::{of_group, provenance, step_time};
 use crate::analysis::{Analysed, again, run_names};
 use crate::chart::palette::RUNS;
 use crate::chart::{ChartSeries, RunCurve, Runs, RunsPanel, StepTime};
@@ -38,8 +38,7 @@ struct Identity {
 /// [`crate::error::Kind::Data`] where fewer than two have sizes and values of a kind, or where more runs and devices are to be drawn than
 /// colours can be distinguished.
 pub fn together(sources: &[AnalysedRun]) -> Result<Together> {
-    let charts: Vec<StepTime> =
-        sources.iter().map(|source| Figures::of(&source.path, &source.found).step_time).collect();
+    let charts: Vec<StepTime> = sources.iter().map(|source| step_time(&source.path, &source.found)).collect();
     let alike = |chart: &StepTime| charts.first().is_some_and(|first| chart.x == first.x && chart.y == first.y);
     let (drawn, left): (Vec<usize>, Vec<usize>) = (0..sources.len()).partition(|&at| alike(&charts[at]));
     if drawn.len() < 2 {
@@ -47,28 +46,35 @@ pub fn together(sources: &[AnalysedRun]) -> Result<Together> {
             "no two of these have sizes and values of the same kind, so there is no combined picture",
         ));
     }
-    let mut identities: Vec<Identity> = Vec::new();
     // What was measured, whatever the device.
-    let mut entries: Vec<(usize, String, ChartSeries)> = Vec::new();
+    let mut entries: Vec<(Identity, String, &ChartSeries)> = Vec::new();
     for &source in &drawn {
         for (series, found) in charts[source].series.iter().zip(&sources[source].found) {
             let fact = |name: &str| found.series.facts.get(name).cloned();
             let gpu = of_group(&found.series, "gpu").cloned();
             let device_name = fact("device_name").or_else(|| gpu.clone());
-            let own = Identity { source, device: fact("device").or(gpu), device_name };
-            let identity = identities.iter().position(|known| *known == own).unwrap_or_else(|| {
-                identities.push(own);
-                identities.len() - 1
-            });
-            entries.push((identity, task(found), series.clone()));
+            entries.push((Identity { source, device: fact("device").or(gpu), device_name }, task(found), series));
         }
     }
+    let identities = report::distinct(entries.iter().map(|(identity, ..)| identity));
     if identities.len() > RUNS.len() {
         let message = format!("{} runs and devices in one picture could not be distinguished", identities.len());
         return Err(Error::data(message).hint(format!("draw at most {} at a time", RUNS.len())));
     }
     let names = names(&identities, sources);
-    let panels = panels(entries, &names);
+    // One for each task, in the order in which they appear.
+    let panel = |task: &String| {
+        let own = entries.iter().filter(|(_, other, _)| other == task);
+        let curves: Vec<RunCurve> = own
+            .filter_map(|(identity, _, series)| {
+                let run = identities.iter().position(|other| *other == identity)?;
+                Some(RunCurve { run, series: ChartSeries { name: names[run].clone(), ..(*series).clone() } })
+            })
+            .collect();
+        RunsPanel { name: if task.is_empty() { curves[0].series.name.clone() } else { task.clone() }, curves }
+    };
+    let panels: Vec<RunsPanel> =
+        report::distinct(entries.iter().map(|entry| &entry.1)).into_iter().map(panel).collect();
     let first = &charts[drawn[0]];
     let chart = Runs {
         title: title(&panels, &identities),
@@ -89,13 +95,13 @@ fn task(found: &Analysed) -> String {
 }
 
 /// By the device where every run and device has another one; else by the run, and where a run has several devices by both.
-fn names(identities: &[Identity], sources: &[AnalysedRun]) -> Vec<String> {
+fn names(identities: &[&Identity], sources: &[AnalysedRun]) -> Vec<String> {
     let devices: Vec<&String> = identities.iter().filter_map(|identity| identity.device_name.as_ref()).collect();
     if report::distinct(devices.iter()).len() == identities.len() {
         return devices.into_iter().cloned().collect();
     }
     let runs = run_names(&sources.iter().map(|source| source.path.clone()).collect::<Vec<_>>());
-    let name = |identity: &Identity| {
+    let name = |identity: &&Identity| {
         let alone = identities.iter().filter(|other| other.source == identity.source).count() == 1;
         let run = &runs[identity.source];
         match identity.device.as_ref().filter(|_| !alone) {
@@ -106,30 +112,11 @@ fn names(identities: &[Identity], sources: &[AnalysedRun]) -> Vec<String> {
     identities.iter().map(name).collect()
 }
 
-/// One for each task, in the order in which they appear.
-fn panels(entries: Vec<(usize, String, ChartSeries)>, names: &[String]) -> Vec<RunsPanel> {
-    let mut panels: Vec<RunsPanel> = Vec::new();
-    let mut tasks: Vec<String> = Vec::new();
-    for (identity, task, series) in entries {
-        let place = tasks.iter().position(|known| *known == task).unwrap_or_else(|| {
-            let name = if task.is_empty() { names[identity].clone() } else { task.clone() };
-            tasks.push(task);
-            panels.push(RunsPanel { name, curves: Vec::new() });
-            panels.len() - 1
-        });
-        let series = ChartSeries { name: names[identity].clone(), ..series };
-        panels[place].curves.push(RunCurve { run: identity, series });
-    }
-    panels
-}
-
 /// `vgg16 on 3 devices`, `3 runs`.
-fn title(panels: &[RunsPanel], identities: &[Identity]) -> String {
-    let mut names: Vec<&String> = identities.iter().filter_map(|identity| identity.device_name.as_ref()).collect();
-    names.sort();
-    names.dedup();
+fn title(panels: &[RunsPanel], identities: &[&Identity]) -> String {
+    let devices = report::distinct(identities.iter().filter_map(|identity| identity.device_name.as_ref()));
     let number = identities.len();
-    let by_device = names.len() == number;
+    let by_device = devices.len() == number;
     let subjects = format!("{number} {}", if by_device { "devices" } else { "runs" });
     match panels {
         [one] if one.curves.len() == number && !one.curves.iter().any(|curve| curve.series.name == one.name) => {
@@ -149,9 +136,7 @@ fn item<'a>(charts: impl Iterator<Item = &'a StepTime>) -> Option<String> {
 
 fn caption(drawn: &[usize], sources: &[AnalysedRun]) -> Vec<String> {
     let line = |source: &AnalysedRun| {
-        let provenance = provenance(&source.path, &source.found);
-        let machines = provenance.machines.iter().map(|machines| format!(" \u{b7} {machines}")).collect::<String>();
-        format!("{}: {}{machines}", source.path.display(), provenance.caption())
+        format!("{}: {}", source.path.display(), provenance(&source.path, &source.found).join(" \u{b7} "))
     };
     let paths: Vec<&Path> = drawn.iter().map(|&at| sources[at].path.as_path()).collect();
     // All were found with the same options.
@@ -162,16 +147,13 @@ fn caption(drawn: &[usize], sources: &[AnalysedRun]) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::tests::on_device;
     use super::*;
-    use crate::analysis::Series;
     use crate::detect::{Findings, Point};
 
     fn found(group: &[(&str, &str)], device: &str) -> Analysed {
-        let group = group.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
-        let mut series = Series::planted(group, Vec::new());
-        series.facts =
-            [("device", "cuda:0"), ("device_name", device)].map(|(k, v)| (k.to_owned(), v.to_owned())).into();
         let point = Point { x: 1.0, count: 3, center: 10.0, low: 9.0, high: 11.0, fit: 10.0, off: false };
+        let series = on_device(group, device);
         Analysed { series, findings: Findings { points: vec![point], ..Findings::default() } }
     }
 

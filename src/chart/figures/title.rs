@@ -49,14 +49,13 @@ fn subject(found: &[Analysed]) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::tests::on_device;
     use super::*;
     use crate::analysis::Series;
     use crate::detect::Findings;
 
     fn measured(model: &str, device: &str) -> Analysed {
-        let mut series = Series::planted(vec![("model".to_owned(), model.to_owned())], Vec::new());
-        series.facts =
-            [("device", "cuda:0"), ("device_name", device)].map(|(k, v)| (k.to_owned(), v.to_owned())).into();
+        let series = on_device(&[("model", model)], device);
         Analysed { series, findings: Findings::default() }
     }
 

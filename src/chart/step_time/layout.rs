@@ -13,15 +13,19 @@ const STRIP_GAP: f64 = 8.0;
 
 /// Pairs of panels, arranged in rows and columns.
 pub struct Layout {
-    columns: usize,
+    pub columns: usize,
     rows: usize,
+    pub width: f64,
+    /// Left and right of all pairs.
+    margins: [f64; 2],
+    /// Of an upper and of a lower panel.
+    heights: [f64; 2],
     /// Where the first row begins.
     pub top: f64,
     lower: bool,
     /// Height of a strip between the two panels; 0: none.
     pub strip: f64,
     names: f64,
-    column: Option<f64>,
 }
 
 /// The areas of one pair.
@@ -34,28 +38,23 @@ pub struct Areas {
 }
 
 impl Layout {
-    pub fn of(pairs: usize, lower: bool) -> Self {
+    /// In a `column` of a paper so wide, one pair is under the other.
+    pub fn of(pairs: usize, lower: bool, column: Option<f64>) -> Self {
         let columns = match pairs {
+            _ if column.is_some() => 1,
             0 | 1 => 1,
             2 | 4 => 2,
             _ => 3,
         };
-        Self { columns, rows: pairs.div_ceil(columns).max(1), top: 0.0, lower, strip: 0.0, names: 0.0, column: None }
-    }
-
-    /// One pair under the other in a column of a paper.
-    pub fn in_column(pairs: usize, lower: bool, width: f64) -> Self {
-        Self { columns: 1, rows: pairs.max(1), column: Some(width), ..Self::of(1, lower) }
-    }
-
-    /// Whether all is one pair.
-    pub fn is_single(&self) -> bool {
-        self.columns == 1
-    }
-
-    pub fn width(&self) -> f64 {
-        let usual = if self.columns == 1 { 1000.0 } else { 1200.0 };
-        self.column.unwrap_or(usual)
+        let (width, margins, heights) = match (column, columns) {
+            (Some(width), _) => {
+                (width, [4.0, 0.0], [(0.45 * width).clamp(150.0, 340.0), (0.2 * width).clamp(70.0, 130.0)])
+            }
+            (None, 1) => (1000.0, [MARGIN, MARGIN], [340.0, 130.0]),
+            (None, _) => (1200.0, [MARGIN, MARGIN], [240.0, 100.0]),
+        };
+        let rows = pairs.div_ceil(columns).max(1);
+        Self { columns, rows, width, margins, heights, top: 0.0, lower, strip: 0.0, names: 0.0 }
     }
 
     /// Room on the right for the longest of these names.
@@ -63,33 +62,17 @@ impl Layout {
         self.names = names.map(|name| font::width(name, TICK_SIZE, true)).fold(0.0, f64::max) + 10.0;
     }
 
-    fn heights(&self) -> (f64, f64) {
-        match self.column {
-            Some(width) => ((0.45 * width).clamp(150.0, 340.0), (0.2 * width).clamp(70.0, 130.0)),
-            None if self.columns == 1 => (340.0, 130.0),
-            None => (240.0, 100.0),
-        }
-    }
-
-    fn strip_height(&self) -> f64 {
-        if self.strip > 0.0 { STRIP_GAP + self.strip } else { 0.0 }
-    }
-
-    fn row_height(&self) -> f64 {
-        let (upper, lower) = self.heights();
-        upper + self.strip_height() + if self.lower { PAIR_GAP + lower } else { 0.0 }
-    }
-
     pub fn areas(&self, pair: usize) -> Areas {
-        let (upper, lower) = self.heights();
+        let [upper, lower] = self.heights;
+        let strip = if self.strip > 0.0 { STRIP_GAP + self.strip } else { 0.0 };
+        let row = upper + strip + if self.lower { PAIR_GAP + lower } else { 0.0 };
         let titles = if self.columns > 1 || self.rows > 1 { 22.0 } else { 0.0 };
-        let width = (self.width() - if self.column.is_some() { 0.0 } else { MARGIN }) / self.columns as f64;
-        let margin = if self.column.is_some() { 4.0 } else { MARGIN };
-        let left = (pair % self.columns) as f64 * width + margin + 44.0;
+        let width = (self.width - self.margins[1]) / self.columns as f64;
+        let left = (pair % self.columns) as f64 * width + self.margins[0] + 44.0;
         let right = (pair % self.columns + 1) as f64 * width - 6.0 - self.names;
-        let top = self.top + titles + (pair / self.columns) as f64 * (self.row_height() + ROW_GAP);
+        let top = self.top + titles + (pair / self.columns) as f64 * (row + ROW_GAP);
         let upper = Rect { left, right, top, bottom: top + upper };
-        let end = upper.bottom + self.strip_height();
+        let end = upper.bottom + strip;
         let strip = Rect { top: end - self.strip, bottom: end, ..upper };
         let below = Rect { top: end + PAIR_GAP, bottom: end + PAIR_GAP + lower, ..upper };
         Areas { upper, strip, lower: self.lower.then_some(below) }

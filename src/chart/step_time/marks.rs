@@ -145,11 +145,11 @@ pub fn periodic(scene: &mut Scene, panel: &Panel, curve: &ColouredSeries) {
 }
 
 /// The forms of a jump's label, the fullest first, each as its lines.
-pub fn label_forms(gap: &Gap, y: &Quantity) -> Vec<Vec<String>> {
+fn label_forms(gap: &Gap, y: &Quantity) -> Vec<Vec<String>> {
     let [first, at, last] = [gap.jump.after_low, gap.jump.after, gap.jump.after_high].map(human::batch_size);
     let after = if first == last { format!("after {at}") } else { format!("after {at} ({first} to {last})") };
-    let size = human::signed(gap.jump.size, &y.unit);
-    let share = format!("({})", human::signed_percent(gap.jump.relative));
+    let size = font::typeset(&human::signed(gap.jump.size, &y.unit));
+    let share = font::typeset(&format!("({})", human::signed_percent(gap.jump.relative)));
     vec![
         vec![format!("{after}: {size} {share}")],
         vec![after.clone(), format!("{size} {share}")],
@@ -163,12 +163,7 @@ pub fn label_forms(gap: &Gap, y: &Quantity) -> Vec<Vec<String>> {
 pub fn label_jumps(scene: &mut Scene, panel: &Panel, curves: &[ColouredSeries], y: &Quantity) -> usize {
     let jumps: Vec<(Gap, &ColouredSeries)> =
         curves.iter().flat_map(|c| c.single_gaps().into_iter().map(move |g| (g, c))).collect();
-    let forms: Vec<Vec<Vec<String>>> = jumps
-        .iter()
-        .map(|(gap, _)| {
-            label_forms(gap, y).into_iter().map(|lines| lines.iter().map(|l| font::typeset(l)).collect()).collect()
-        })
-        .collect();
+    let forms: Vec<Vec<Vec<String>>> = jumps.iter().map(|(gap, _)| label_forms(gap, y)).collect();
     let wanted: Vec<Wanted> = jumps.iter().zip(&forms).map(|((gap, _), forms)| want(panel, gap, forms)).collect();
     let guides = wanted.iter().map(|w| w.guide).collect();
     let ground = Ground { bounds: panel.area.grown(-2.0), obstacles: obstacles(panel, curves), guides };

@@ -10,7 +10,7 @@ mod runs;
 
 use std::collections::BTreeSet;
 
-use super::axis::{Axis, Scale, ascending, scale_of};
+use super::axis::{Axis, AxisUnit, Scale, ascending, scale_of};
 use super::data::{CONFIDENCE, ChartSeries, Quantity, StepTime};
 use super::font;
 use super::frame::{self, LegendEntry, Mark};
@@ -35,12 +35,8 @@ pub fn scene(chart: &StepTime, column: Option<f64>) -> Scene {
     let shared = share_a_panel(&chart.series);
     let cells: Vec<&[ChartSeries]> =
         if shared { vec![&chart.series[..]] } else { chart.series.iter().map(std::slice::from_ref).collect() };
-    let lower = chart.item.is_some();
-    let mut layout = match column {
-        Some(width) => Layout::in_column(cells.len(), lower, width),
-        None => Layout::of(cells.len(), lower),
-    };
-    let mut scene = Scene::new(layout.width(), 0.0, &chart.title);
+    let mut layout = Layout::of(cells.len(), chart.item.is_some(), column);
+    let mut scene = Scene::new(layout.width, 0.0, &chart.title);
     let several = chart.series.len() > 1;
     let summary = match &chart.series[..] {
         [] => "No series to draw.".to_string(),
@@ -53,13 +49,13 @@ pub fn scene(chart: &StepTime, column: Option<f64>) -> Scene {
         }
         many => format!("{} series. {}", many.len(), tally(many)),
     };
-    let summary = if chart.provenance.forecast { format!("Forecast, not measured. {summary}") } else { summary };
+    let summary = if chart.forecast { format!("Forecast, not measured. {summary}") } else { summary };
     let all: Vec<&ChartSeries> = chart.series.iter().collect();
     let named = shared && several;
     // Of many series each has its own colour.
     let (data, jump) = if named { (MUTED, MUTED) } else { (BLUE, VERMILLION) };
     let mut keys = keys(&all, (data, jump), beyond_axis(chart));
-    if let Some(first) = keys.first_mut().filter(|_| chart.provenance.forecast) {
+    if let Some(first) = keys.first_mut().filter(|_| chart.forecast) {
         *first = (Mark::Dot(data), "forecast".to_owned());
     }
     if chart.item.is_some() && all.iter().any(|series| !series.avoid.is_empty()) {
@@ -77,18 +73,27 @@ pub fn scene(chart: &StepTime, column: Option<f64>) -> Scene {
         layout.make_room_for(chart.series.iter().map(|series| series.name.as_str()));
     }
     let mut homeless = 0;
-    for (i, series) in cells.iter().enumerate() {
-        let (facet, names, areas) = (several && !shared, column.is_none(), layout.areas(i));
-        homeless += PanelPair { chart, series, facet, names, areas }.draw(&mut scene);
+    for (i, own) in cells.into_iter().enumerate() {
+        let sizes = sizes(own.iter());
+        let scale = scale_of(&sizes);
+        let color = |at: usize| if own.len() == 1 { (BLUE, VERMILLION) } else { (SERIES[at % 4], SERIES[at % 4]) };
+        let curve = |(at, series)| ColouredSeries::new(series, color(at).0, color(at).1, scale);
+        let curves: Vec<ColouredSeries> = own.iter().enumerate().map(curve).collect();
+        let title = (several && !shared).then(|| &own[0].name);
+        let names = (own.len() > 1 && column.is_none()).then(|| curves.iter().map(|curve| curve.color).collect());
+        let (x, y, item, areas) = (&chart.x.name, &chart.y, chart.item.as_ref(), layout.areas(i));
+        let pair = Pair { x, y, item, sizes, curves, title, names, rows: false, areas, values: Scale::Linear };
+        homeless += pair.draw(&mut scene);
     }
-    let remarks = match homeless {
-        0 => vec![],
-        n => vec![format!("{} marked without a label, for want of room.", human::counted(n as u64, "jump"))],
-    };
-    match column {
-        Some(_) => scene.height = (layout.bottom() - 28.0).ceil(),
-        None => frame::caption(&mut scene, layout.bottom(), &chart.provenance, &remarks),
+    if column.is_some() {
+        scene.height = (layout.bottom() - 28.0).ceil();
+        return scene;
     }
+    let (made, said) = chart.caption.split_last().unzip();
+    let homeless = (homeless > 0)
+        .then(|| format!("{} marked without a label, for want of room.", human::counted(homeless as u64, "jump")));
+    let caption: Vec<String> = said.into_iter().flatten().cloned().chain(homeless).chain(made.cloned()).collect();
+    frame::caption(&mut scene, layout.bottom(), &caption);
     scene
 }
 
@@ -169,11 +174,6 @@ fn tally(series: &[ChartSeries]) -> String {
     series.iter().map(part).collect::<Vec<_>>().join("; ")
 }
 
-/// Whether points are less what this note says.
-fn is_reduction(note: &Note) -> bool {
-    matches!(note, Note::CommonFactor { .. } | Note::ByFastest(_) | Note::Nodes { .. })
-}
-
 /// The legend of `all` series, with the colours of points and of jumps: only what occurs.
 fn keys(all: &[&ChartSeries], (data, jump): (Color, Color), beyond: bool) -> Vec<LegendEntry> {
     let any = |found: fn(&Findings) -> bool| all.iter().any(|s| found(&s.findings));
@@ -181,7 +181,9 @@ fn keys(all: &[&ChartSeries], (data, jump): (Color, Color), beyond: bool) -> Vec
         return vec![];
     }
     // What the points are: visits' medians or fastest steps, reduced, and less what all batch sizes share.
-    let center = if any(|f| f.notes.iter().any(is_reduction)) { "level, disturbances subtracted" } else { "median" };
+    let reduced = |note: &Note| matches!(note, Note::CommonFactor { .. } | Note::ByFastest(_) | Note::Nodes { .. });
+    let is_reduced = all.iter().any(|series| series.findings.notes.iter().any(reduced));
+    let center = if is_reduced { "level, disturbances subtracted" } else { "median" };
     let interval = format!("{center}, {} interval", human::limit(CONFIDENCE));
     let mut keys = vec![(Mark::Interval(data), interval)];
     let mut add = |occurs: bool, mark, label: &str| {
@@ -214,61 +216,75 @@ fn leaves_out(curves: &[ColouredSeries], scale: Scale) -> bool {
     curves.iter().flat_map(|c| &c.points).any(|p| p.x > 0.0 && !axis.holds(p.center / p.x))
 }
 
-/// One pair of panels and what it shows.
-struct PanelPair<'a> {
-    chart: &'a StepTime,
-    series: &'a [ChartSeries],
-    facet: bool,
-    /// Whether each curve has its name beside it.
-    names: bool,
+/// A pair of panels: curves over the same sizes, and below them the times per item.
+struct Pair<'a> {
+    x: &'a str,
+    y: &'a Quantity,
+    item: Option<&'a String>,
+    /// Of all curves, ascending.
+    sizes: Vec<f64>,
+    curves: Vec<ColouredSeries<'a>>,
+    title: Option<&'a String>,
+    /// The colours of the names beside the curves, where they have any.
+    names: Option<Vec<Color>>,
+    /// Whether each curve has a row of its jumps in place of labels at them.
+    rows: bool,
     areas: Areas,
+    /// The scale of the values where that of the sizes is linear.
+    values: Scale,
 }
 
-impl PanelPair<'_> {
+impl Pair<'_> {
     /// Draws it; gives the number of jumps that found no place for their label.
     fn draw(&self, scene: &mut Scene) -> usize {
-        let x = sizes(self.series.iter());
-        let curves = self.curves(scale_of(&x));
-        if !begin(scene, self.facet.then(|| &self.series[0].name), self.areas.upper, &curves) {
+        let (y, curves, rows) = (self.y, &self.curves, self.rows);
+        if !begin(scene, self.title, self.areas.upper, curves) {
             return 0;
         }
-        let (step, item, ticks) = panels(&curves, &x, &self.areas, Scale::Linear);
-        step.draw_y(scene, &self.chart.y, TITLE_LIFT);
-        if let (Some(panel), Some(name)) = (&item, &self.chart.item) {
-            panel.draw_y(scene, &Quantity::new(&format!("Time per {name}"), &self.chart.y.unit), TITLE_LIFT);
+        let (step, item, ticks) = panels(curves, &self.sizes, &self.areas, self.values);
+        let quantity = |name: &str, axis: &Axis| {
+            let scale = if rows && axis.scale == Scale::Log { ", logarithmic" } else { "" };
+            Quantity::new(&format!("{name}{scale}"), &y.unit)
+        };
+        step.draw_y(scene, &quantity(&y.name, &step.y), TITLE_LIFT);
+        if let (Some(panel), Some(name)) = (&item, self.item) {
+            panel.draw_y(scene, &quantity(&format!("Time per {name}"), &panel.y), TITLE_LIFT);
+            curves.iter().for_each(|curve| marks::avoided(scene, panel, curve));
         }
         // Two series may jump at the same place: their common guide has the color of neither.
         let guide = if curves.len() > 1 { MUTED } else { VERMILLION };
-        if let Some(item) = &item {
-            curves.iter().for_each(|curve| marks::avoided(scene, item, curve));
-        }
         for panel in [Some(&step), item.as_ref()].into_iter().flatten() {
-            curves.iter().for_each(|curve| marks::guides(scene, panel, curve, guide));
+            curves.iter().filter(|_| !rows).for_each(|curve| marks::guides(scene, panel, curve, guide));
             panel.draw_x(scene, &ticks);
         }
-        marks::both(scene, &step, item.as_ref(), &curves);
-        for curve in &curves {
+        marks::both(scene, &step, item.as_ref(), curves);
+        for curve in curves {
             marks::findings(scene, &step, curve);
-            marks::periodic(scene, &step, curve);
+            if !rows {
+                marks::periodic(scene, &step, curve);
+            }
         }
-        item.unwrap_or(step).label_x(scene, &ticks, &self.chart.x.name);
-        if curves.len() > 1 && self.names {
-            let colors = curves.iter().map(|curve| curve.color);
-            name_curves(scene, &step, &curves, colors, step.area.bottom);
+        // Without rows it has no height, and lies at the lower edge.
+        let strip = Panel { area: self.areas.strip, ..step };
+        if rows {
+            runs::strip(scene, &strip, curves, self.names.as_deref());
         }
-        marks::label_jumps(scene, &step, &curves, &self.chart.y)
-    }
-
-    fn curves(&self, scale: Scale) -> Vec<ColouredSeries<'_>> {
-        let color = |i: usize| if self.series.len() == 1 { (BLUE, VERMILLION) } else { (SERIES[i % 4], SERIES[i % 4]) };
-        self.series.iter().enumerate().map(|(i, s)| ColouredSeries::new(s, color(i).0, color(i).1, scale)).collect()
+        item.unwrap_or(strip).label_x(scene, &ticks, &AxisUnit::none(), self.x);
+        if let Some(colors) = &self.names {
+            let low = step.area.bottom - if rows { 8.0 } else { 0.0 };
+            name_curves(scene, &step, curves, colors, low);
+        }
+        if rows { 0 } else { marks::label_jumps(scene, &step, curves, y) }
     }
 }
 
 /// The panels of step times and of times per item, and the ticks of their sizes `x`. `values`: their scale where that of the sizes is linear.
 fn panels(curves: &[ColouredSeries], x: &[f64], areas: &Areas, values: Scale) -> (Panel, Option<Panel>, Vec<f64>) {
     let scale = scale_of(x);
-    let x = size_axis(x, scale);
+    let x = match x {
+        [only] => Axis { scale, low: only - 1.0, high: only + 1.0 },
+        _ => Axis::around(x.iter().copied(), scale, 0.018),
+    };
     let y = step_axis(curves, if scale == Scale::Log { scale } else { values });
     let item = areas.lower.map(|area| Panel { area, x, y: marks::item_axis(curves, values) });
     let ticks = x.batch_ticks((areas.upper.width() / 62.0) as usize, period(curves));
@@ -302,13 +318,6 @@ fn sizes<'a>(series: impl Iterator<Item = &'a ChartSeries>) -> Vec<f64> {
     ascending(series.flat_map(|s| &s.findings.points).map(|p| p.x).filter(|x| x.is_finite()))
 }
 
-fn size_axis(x: &[f64], scale: Scale) -> Axis {
-    match x {
-        [only] => Axis { scale, low: only - 1.0, high: only + 1.0 },
-        _ => Axis::around(x.iter().copied(), scale, 0.018),
-    }
-}
-
 /// From zero where the times themselves come near to it; else around them, with room for labels.
 fn step_axis(curves: &[ColouredSeries], scale: Scale) -> Axis {
     let values = || curves.iter().flat_map(|c| &c.points).flat_map(|p| [p.low, p.high, p.fit]);
@@ -322,18 +331,12 @@ fn step_axis(curves: &[ColouredSeries], scale: Scale) -> Axis {
 }
 
 /// The names at the right ends of the curves, in these colours and not below `low`.
-fn name_curves(
-    scene: &mut Scene,
-    panel: &Panel,
-    curves: &[ColouredSeries],
-    colors: impl Iterator<Item = Color>,
-    low: f64,
-) {
+fn name_curves(scene: &mut Scene, panel: &Panel, curves: &[ColouredSeries], colors: &[Color], low: f64) {
     let end = |c: &ColouredSeries| c.points.last().map_or(panel.area.bottom, |p| panel.at_clamped(p.x, p.center).1);
     let places = spread(&curves.iter().map(end).collect::<Vec<_>>(), 16.0, panel.area.top, low);
     for ((curve, color), y) in curves.iter().zip(colors).zip(places) {
         let at = (panel.area.right + 8.0, y + 4.5);
-        scene.text(curve.series.name.as_str(), at, Anchor::Left, Font::bold(TICK_SIZE, color));
+        scene.text(curve.series.name.as_str(), at, Anchor::Left, Font::bold(TICK_SIZE, *color));
     }
 }
 

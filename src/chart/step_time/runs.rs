@@ -4,15 +4,15 @@
 //! times differ by more than a factor share a logarithmic axis, on which equal steps are equal shares.
 
 use super::curve::{ColouredSeries, Gap};
-use super::layout::{Areas, Layout};
-use super::{SHARED_SCALE, begin, keys, leaves_out, marks, middle, name_curves, panels, sizes, too_early};
-use crate::chart::axis::{Axis, Scale, scale_of};
-use crate::chart::data::{ChartSeries, Quantity, Runs, RunsPanel};
+use super::layout::Layout;
+use super::{Pair, SHARED_SCALE, keys, leaves_out, middle, sizes, too_early};
+use crate::chart::axis::{Scale, scale_of};
+use crate::chart::data::{ChartSeries, Runs, RunsPanel};
 use crate::chart::font;
 use crate::chart::frame::{self, LegendEntry, Mark, whisker};
 use crate::chart::geometry::Rect;
 use crate::chart::palette::{Color, INK, MUTED, RUNS, SERIES, TEXT};
-use crate::chart::panel::{Panel, TICK_SIZE, TITLE_LIFT};
+use crate::chart::panel::{Panel, TICK_SIZE};
 use crate::chart::scene::{Anchor, Font, Scene};
 use crate::detect::{FEWEST_POINTS, Jump};
 use crate::report;
@@ -30,19 +30,26 @@ const WIDEST_NAME: f64 = 210.0;
 const MOST_SAID: usize = 6;
 
 pub fn scene(chart: &Runs) -> Scene {
-    let mut layout = Layout::of(chart.panels.len(), chart.item.is_some());
-    let mut scene = Scene::new(layout.width(), 0.0, &chart.title);
+    let mut layout = Layout::of(chart.panels.len(), chart.item.is_some(), None);
+    let mut scene = Scene::new(layout.width, 0.0, &chart.title);
     layout.top = frame::header(&mut scene, &chart.title, &summary(chart), &legend(chart)) + 40.0;
     layout.strip = ROW * chart.panels.iter().map(|panel| panel.curves.len()).max().unwrap_or(0) as f64;
     let fits = |name: &String| font::width(name, TICK_SIZE, true) <= WIDEST_NAME;
-    let named = layout.is_single() && chart.names.iter().all(fits);
+    let is_single = layout.columns == 1;
+    let named = is_single && chart.names.iter().all(fits);
     if named {
         layout.make_room_for(chart.names.iter().map(String::as_str));
     }
     for (i, panel) in chart.panels.iter().enumerate() {
-        Pair { chart, panel, areas: layout.areas(i), titled: !layout.is_single(), named }.draw(&mut scene);
+        let sizes = sizes(panel.curves.iter().map(|curve| &curve.series));
+        let curves = curves(panel, scale_of(&sizes));
+        let values = value_scale(&curves);
+        let names = named.then(|| panel.curves.iter().map(|own| text_color(own.run)).collect());
+        let (x, y, item, areas) = (&chart.x.name, &chart.y, chart.item.as_ref(), layout.areas(i));
+        let title = (!is_single).then_some(&panel.name);
+        Pair { x, y, item, sizes, curves, title, names, rows: true, areas, values }.draw(&mut scene);
     }
-    frame::caption_texts(&mut scene, layout.bottom(), &chart.caption);
+    frame::caption(&mut scene, layout.bottom(), &chart.caption);
     scene
 }
 
@@ -142,61 +149,20 @@ fn value_scale(curves: &[ColouredSeries]) -> Scale {
     if positive && low.is_finite() && high > SHARED_SCALE * low { Scale::Log } else { Scale::Linear }
 }
 
-/// One series of all runs.
-struct Pair<'a> {
-    chart: &'a Runs,
-    panel: &'a RunsPanel,
-    areas: Areas,
-    titled: bool,
-    /// Whether the names of the runs stand on the right.
-    named: bool,
-}
-
-impl Pair<'_> {
-    fn draw(&self, scene: &mut Scene) {
-        let x = sizes(self.panel.curves.iter().map(|curve| &curve.series));
-        let curves = curves(self.panel, scale_of(&x));
-        if !begin(scene, self.titled.then_some(&self.panel.name), self.areas.upper, &curves) {
-            return;
+/// A row for each run, with its jumps; its name in one of these colours, where it has any.
+pub fn strip(scene: &mut Scene, strip: &Panel, curves: &[ColouredSeries], names: Option<&[Color]>) {
+    let middle = strip.area.top + ROW * curves.len() as f64 / 2.0 + 4.5;
+    scene.text("Jumps", (strip.area.left - 8.0, middle), Anchor::Right, Font::bold(TICK_SIZE, TEXT));
+    for (i, curve) in curves.iter().enumerate() {
+        let top = strip.area.top + i as f64 * ROW;
+        let area = Rect { top: top + 1.5, bottom: top + ROW - 1.5, ..strip.area };
+        scene.rect(area, curve.color.tint(0.13));
+        let baseline = top + ROW / 2.0 + 4.0;
+        if let Some(names) = names {
+            let font = Font::regular(LABEL_SIZE, names[i]);
+            scene.text(curve.series.name.as_str(), (area.right + 8.0, baseline), Anchor::Left, font);
         }
-        let (step, item, ticks) = panels(&curves, &x, &self.areas, value_scale(&curves));
-        let quantity = |name: &str, axis: &Axis| {
-            let scale = if axis.scale == Scale::Log { ", logarithmic" } else { "" };
-            Quantity::new(&format!("{name}{scale}"), &self.chart.y.unit)
-        };
-        step.draw_y(scene, &quantity(&self.chart.y.name, &step.y), TITLE_LIFT);
-        if let (Some(panel), Some(name)) = (&item, &self.chart.item) {
-            panel.draw_y(scene, &quantity(&format!("Time per {name}"), &panel.y), TITLE_LIFT);
-        }
-        for panel in [Some(&step), item.as_ref()].into_iter().flatten() {
-            panel.draw_x(scene, &ticks);
-        }
-        marks::both(scene, &step, item.as_ref(), &curves);
-        curves.iter().for_each(|curve| marks::findings(scene, &step, curve));
-        let rows = Panel { area: self.areas.strip, ..step };
-        self.strip(scene, &rows, &curves);
-        item.unwrap_or(rows).label_x(scene, &ticks, &self.chart.x.name);
-        if self.named {
-            let colors = self.panel.curves.iter().map(|own| text_color(own.run));
-            name_curves(scene, &step, &curves, colors, step.area.bottom - 8.0);
-        }
-    }
-
-    /// A row for each run, with its jumps.
-    fn strip(&self, scene: &mut Scene, strip: &Panel, curves: &[ColouredSeries]) {
-        let middle = strip.area.top + ROW * curves.len() as f64 / 2.0 + 4.5;
-        scene.text("Jumps", (strip.area.left - 8.0, middle), Anchor::Right, Font::bold(TICK_SIZE, TEXT));
-        for (i, (own, curve)) in self.panel.curves.iter().zip(curves).enumerate() {
-            let top = strip.area.top + i as f64 * ROW;
-            let area = Rect { top: top + 1.5, bottom: top + ROW - 1.5, ..strip.area };
-            scene.rect(area, curve.color.tint(0.13));
-            let baseline = top + ROW / 2.0 + 4.0;
-            if self.named {
-                let font = Font::regular(LABEL_SIZE, text_color(own.run));
-                scene.text(own.series.name.as_str(), (area.right + 8.0, baseline), Anchor::Left, font);
-            }
-            row(scene, &Panel { area, ..*strip }, curve, baseline);
-        }
+        row(scene, &Panel { area, ..*strip }, curve, baseline);
     }
 }
 
@@ -224,36 +190,20 @@ fn row(scene: &mut Scene, panel: &Panel, curve: &ColouredSeries, baseline: f64) 
     }
     let single = curve.single_gaps();
     let labelled = |gap: &Gap| single.iter().any(|own| own.x == gap.x);
-    let complete = |form: &JumpFormat| {
-        labels(panel, &gaps, *form).iter().zip(&gaps).all(|(label, gap)| label.is_some() || !labelled(gap))
-    };
-    let form = [full as JumpFormat, place].into_iter().find(complete).unwrap_or(place);
-    for (label, _) in labels(panel, &gaps, form).into_iter().zip(&gaps).filter(|(_, gap)| labelled(gap)) {
-        if let Some(Label { text, left }) = label {
+    let full = |jump: &Jump| format!("{}: {}", human::batch_size(jump.after), human::signed_percent(jump.relative));
+    let place = |jump: &Jump| human::batch_size(jump.after);
+    let [full, places] = [labels(panel, &gaps, &full), labels(panel, &gaps, &place)];
+    let is_complete = full.iter().zip(&gaps).all(|(label, gap)| label.is_some() || !labelled(gap));
+    let shown = if is_complete { full } else { places };
+    for (label, _) in shown.into_iter().zip(&gaps).filter(|(_, gap)| labelled(gap)) {
+        if let Some((text, left)) = label {
             scene.text(text, (left, baseline), Anchor::Left, font);
         }
     }
 }
 
-/// How a jump is written.
-type JumpFormat = fn(&Jump) -> String;
-
-fn full(jump: &Jump) -> String {
-    format!("{}: {}", human::batch_size(jump.after), human::signed_percent(jump.relative))
-}
-
-fn place(jump: &Jump) -> String {
-    human::batch_size(jump.after)
-}
-
-/// A text of a row, and where it begins.
-struct Label {
-    text: String,
-    left: f64,
-}
-
-/// For each jump, its label: right of its mark if there is room before the next mark, else left of it; `None` if there is no room.
-fn labels(panel: &Panel, gaps: &[Gap], form: JumpFormat) -> Vec<Option<Label>> {
+/// For each jump, as `form` writes it, its label and where that begins: right of its mark if there is room before the next mark, else left of it; `None` if there is no room.
+fn labels(panel: &Panel, gaps: &[Gap], form: &dyn Fn(&Jump) -> String) -> Vec<Option<(String, f64)>> {
     // A mark, or the whisker of the places that its jump may have.
     let start = |gap: &Gap| panel.at_x(gap.x.min(gap.places.start));
     let end = |gap: &Gap| panel.at_x(gap.x.max(gap.places.end));
@@ -265,15 +215,10 @@ fn labels(panel: &Panel, gaps: &[Gap], form: JumpFormat) -> Vec<Option<Label>> {
         // A viewer of an SVG may lack the font: 6 % more for a wider one.
         let width = 1.06 * font::width(&text, LABEL_SIZE, false);
         let (right, left) = (end(gap) + GAP, start(gap) - GAP - width);
-        let at = if right + width + GAP <= next {
-            Some(right)
-        } else if taken + GAP <= left {
-            Some(left)
-        } else {
-            None
-        };
+        let at = [(right, right + width + GAP <= next), (left, taken + GAP <= left)];
+        let at = at.into_iter().find_map(|(at, fits)| fits.then_some(at));
         taken = at.map_or(taken, |at| at + width).max(end(gap));
-        labels.push(at.map(|left| Label { text, left }));
+        labels.push(at.map(|left| (text, left)));
     }
     labels
 }

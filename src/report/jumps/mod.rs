@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 
 use super::style::Look;
 use super::unexplained::{at_the_ends, between};
-use super::{Block, Column, Document, Repeated, Style, Table};
+use super::{Block, Column, Document, Repeated, Style, Table, shortened};
 use crate::analysis::slow::Speed;
 use crate::analysis::{Analysed, Series, Size, TimeOrRate, slow};
 use crate::detect::{
@@ -35,13 +35,9 @@ pub fn summary(findings: &Findings) -> String {
     if let Some(repeated) = Repeated::of(findings) {
         let p = human::p_equals(repeated.p_value());
         let others: Vec<f64> = repeated.others(findings).map(|jump| jump.after).collect();
-        return match others.len() {
-            0 => format!("{} ({p})", repeated.sentence()),
-            1..17 => {
-                let number = human::counted(others.len() as u64, "jump");
-                format!("{number} after {}, and one {} ({p})", places(others.into_iter()), repeated.text())
-            }
-            number => format!("{}, and one {} ({p})", human::counted(number as u64, "jump"), repeated.text()),
+        return match others[..] {
+            [] => format!("{} ({p})", repeated.sentence()),
+            _ => format!("{}, and one {} ({p})", jumps_after(&others), repeated.text()),
         };
     }
     if findings.jumps.is_empty()
@@ -57,7 +53,6 @@ pub fn summary(findings: &Findings) -> String {
     let period = findings.period.as_ref().map_or(String::new(), |period| {
         format!("; period {} ({})", human::batch_size(period.value), human::p_equals(period.p_value))
     });
-    let number = human::counted(findings.jumps.len() as u64, "jump");
     match (findings.jumps.len(), findings.detectable) {
         // Silence about jumps is a result only where one could have been seen.
         (0, _) if findings.points.is_empty() => "Nothing was measured.".to_string(),
@@ -68,10 +63,14 @@ pub fn summary(findings: &Findings) -> String {
         (0, _) if is_too_steep(findings) => "No jump can be judged: too few sizes for so steep a curve.".to_string(),
         (0, Some(smallest)) => format!("No jump; one of {} would have been seen.", smallest_seen(findings, smallest)),
         (0, None) => "No jump.".to_string(),
-        // More places than that are a table, not a sentence.
-        (17.., _) => format!("{number}{period}"),
-        _ => format!("{number} after {}{period}", places(findings.jumps.iter().map(|jump| jump.after))),
+        _ => format!("{}{period}", jumps_after(&findings.jumps.iter().map(|jump| jump.after).collect::<Vec<_>>())),
     }
+}
+
+/// `4 jumps after 16, 32, 48 and 64`. More places than 16 are a table, not a sentence.
+fn jumps_after(after: &[f64]) -> String {
+    let number = human::counted(after.len() as u64, "jump");
+    if after.len() > 16 { number } else { format!("{number} after {}", places(after)) }
 }
 
 /// `4 % or more`; and where, if the middle third of the points, for which that holds, is less than a third of the range of x.
@@ -197,8 +196,8 @@ pub fn too_few_points(series: &[&Findings], style: &Style) -> String {
     format!("{}\n", style.wrap(&text, 2))
 }
 
-fn places(x: impl Iterator<Item = f64>) -> String {
-    human::listed(&x.map(human::batch_size).collect::<Vec<_>>())
+fn places(x: &[f64]) -> String {
+    human::listed(&x.iter().map(|&x| human::batch_size(x)).collect::<Vec<_>>())
 }
 
 impl JumpTable<'_> {
@@ -206,17 +205,21 @@ impl JumpTable<'_> {
     pub fn render(&self, style: &Style) -> String {
         // Narrow terminals keep what decides: where, how much, what it is.
         let wide = style.width >= 72;
-        let columns = Shown { interval: wide, p: wide, nearby: wide, more_work: true };
-        self.painted(&self.laid_out(columns, |_| true).render(style), style)
+        let hidden: &[&str] = if wide { &[] } else { &["95 % interval", "p", "p nearby"] };
+        self.painted(&self.laid_out(hidden, |_| true).render(style), style)
     }
 
     /// What was found, without how it was found: no column in which all rows agree, no remark on the method.
     pub fn brief(&self, style: &Style) -> String {
+        let jumps = &self.found.findings.jumps;
         let wide = style.width >= 72;
-        let p: BTreeSet<String> = self.found.findings.jumps.iter().map(|jump| human::p_value(jump.p_value)).collect();
-        let all_work = self.found.findings.jumps.iter().all(|jump| jump.verdict == Some(Verdict::Work));
-        let columns = Shown { interval: wide, p: wide && p.len() > 1, nearby: false, more_work: !all_work };
-        let findings = self.laid_out(columns, |subject| FINDINGS.contains(&subject));
+        let p: BTreeSet<String> = jumps.iter().map(|jump| human::p_value(jump.p_value)).collect();
+        let all_work = jumps.iter().all(|jump| jump.verdict == Some(Verdict::Work));
+        let mut hidden = vec!["p nearby"];
+        hidden.extend((!wide).then_some("95 % interval"));
+        hidden.extend((!wide || p.len() < 2).then_some("p"));
+        hidden.extend(all_work.then_some("more work"));
+        let findings = self.laid_out(&hidden, |subject| FINDINGS.contains(&subject));
         self.painted(&findings.render(style), style)
     }
 
@@ -226,14 +229,14 @@ impl JumpTable<'_> {
 
     /// Everything, not laid out yet.
     pub fn document(&self) -> Document {
-        self.laid_out(Shown { interval: true, p: true, nearby: true, more_work: true }, |_| true)
+        self.laid_out(&[], |_| true)
     }
 
-    /// The table with some columns, and the remarks whose subject is shown.
-    fn laid_out(&self, columns: Shown, is_shown: impl Fn(&str) -> bool) -> Document {
+    /// The table without the hidden columns, and the remarks whose subject is shown.
+    fn laid_out(&self, hidden: &[&str], is_shown: impl Fn(&str) -> bool) -> Document {
         let mut document = Document::from(Block::Heading(self.heading()));
         if !self.found.findings.jumps.is_empty() {
-            document.table(self.table(&columns));
+            document.table(self.table(hidden));
         }
         let shown = self.remarks().into_iter().filter(|(subject, _)| is_shown(subject));
         shown.for_each(|(subject, line)| document.remark(subject, line));
@@ -245,29 +248,31 @@ impl JumpTable<'_> {
         if self.label.is_empty() { sentence } else { format!("{}: {sentence}", self.label) }
     }
 
-    fn table(&self, columns: &Shown) -> Table {
-        // Without a clock and without waits there are no verdicts.
-        let told = columns.more_work && self.found.findings.jumps.iter().any(|jump| jump.verdict.is_some());
-        let nearby = columns.nearby && self.found.findings.jumps.iter().any(|jump| jump.nearby_p_value.is_some());
-        let shown = [true, true, columns.interval, true, columns.p, nearby, told];
+    fn table(&self, hidden: &[&str]) -> Table {
+        let jumps = &self.found.findings.jumps;
         let [after, size, relative, p, nearby] = ["after", "size", "relative", "p", "p nearby"].map(Column::right);
         let [interval, more_work] = ["95 % interval", "more work"].map(Column::left);
-        let mut table = Table::new(those([after, size, interval, relative, p, nearby, more_work], shown));
+        let mut table = Table::new([after, size, interval, relative, p, nearby, more_work]);
         let repeated = Repeated::of(&self.found.findings);
         let mut listed = false;
-        for jump in &self.found.findings.jumps {
-            let cells = match repeated.as_ref().filter(|repeated| repeated.holds(jump)) {
-                Some(_) if std::mem::replace(&mut listed, true) => continue,
-                Some(repeated) => self.cells_of_all(repeated),
-                None => self.cells(jump),
-            };
-            table.row(those(cells, shown));
+        for jump in jumps {
+            match repeated.as_ref().filter(|repeated| repeated.holds(jump)) {
+                Some(_) if std::mem::replace(&mut listed, true) => {}
+                Some(repeated) => table.row(self.cells_of_all(repeated)),
+                None => table.row(self.cells(jump)),
+            }
         }
+        table.keep(|heading| match heading {
+            // Without a clock and without waits there are no verdicts.
+            "more work" if jumps.iter().all(|jump| jump.verdict.is_none()) => false,
+            "p nearby" if jumps.iter().all(|jump| jump.nearby_p_value.is_none()) => false,
+            _ => !hidden.contains(&heading),
+        });
         table
     }
 
     /// The cells of a jump, a text for each column.
-    fn cells(&self, jump: &Jump) -> [String; COLUMNS] {
+    fn cells(&self, jump: &Jump) -> [String; 7] {
         let [first, at, last] = [jump.after_low, jump.after, jump.after_high].map(human::batch_size);
         [
             if first == last { at } else { format!("{at} ({first} to {last})") },
@@ -281,7 +286,7 @@ impl JumpTable<'_> {
     }
 
     /// All members of a staircase or sawtooth: their median, and from the smallest to the largest.
-    fn cells_of_all(&self, repeated: &Repeated) -> [String; COLUMNS] {
+    fn cells_of_all(&self, repeated: &Repeated) -> [String; 7] {
         let [smallest, median, largest] = repeated.sizes();
         [
             repeated.places(),
@@ -392,22 +397,6 @@ impl JumpTable<'_> {
     }
 }
 
-/// Which of its columns that may be left out a jump table has, where there is something to put into them.
-struct Shown {
-    interval: bool,
-    p: bool,
-    nearby: bool,
-    more_work: bool,
-}
-
-/// The columns that a jump table may have.
-const COLUMNS: usize = 7;
-
-/// Those of all columns that are shown.
-fn those<T>(all: [T; COLUMNS], shown: [bool; COLUMNS]) -> impl Iterator<Item = T> {
-    all.into_iter().zip(shown).filter_map(|(one, shown)| shown.then_some(one))
-}
-
 /// Remarks that say what was found; the others say how, and how far to trust it.
 const FINDINGS: [&str; 6] = ["Rate", "Changes", "Ends", "Slow", "Kink", "Busy"];
 
@@ -431,9 +420,7 @@ fn only_by_the_clock(findings: &Findings) -> Option<String> {
     let text = |(after, relative): &(f64, f64)| {
         format!("{} after {}", human::signed_percent(*relative), human::batch_size(*after))
     };
-    let more = changes.len().saturating_sub(BY_THE_CLOCK);
-    let mut listed: Vec<String> = changes.iter().take(BY_THE_CLOCK).map(text).collect();
-    listed.extend((more > 0).then(|| format!("{} more", human::count(more as u64))));
+    let listed = shortened(changes.iter().map(text), BY_THE_CLOCK);
     (!listed.is_empty()).then(|| {
         format!("only by the clock: {}; absent in processor time, so other programs made it", human::listed(&listed))
     })
@@ -444,7 +431,7 @@ const BY_THE_CLOCK: usize = 3;
 
 fn explain_period(period: &Period) -> String {
     let some = |all: &[f64], what: &str| match all.len() {
-        ..17 => places(all.iter().copied()),
+        ..17 => places(all),
         many => human::counted(many as u64, what),
     };
     let missing = match period.unconfirmed.len() {

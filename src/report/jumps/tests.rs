@@ -21,6 +21,23 @@ fn rendered(found: &Findings) -> String {
     table("", &analysed(found)).render(&Style::PLAIN)
 }
 
+fn brief(found: &Findings) -> String {
+    JumpTable { aa_rate: Some(0.01), ..table("vgg16", &analysed(found)) }.brief(&Style::PLAIN)
+}
+
+/// The words of a text, with a space between them.
+fn words(text: &str) -> String {
+    tidy(text).join(" ")
+}
+
+fn kink(at: f64, slope_before: f64, slope_after: f64) -> Vec<Kink> {
+    vec![Kink { at, slope_before, slope_after, p_value: 0.001 }]
+}
+
+fn period(value: f64, explains: Vec<f64>, unconfirmed: Vec<f64>) -> Option<Period> {
+    Some(Period { value, p_value: 0.0004, explains, unconfirmed })
+}
+
 fn findings(jumps: Vec<Jump>) -> Findings {
     let point = |x| Point { x: f64::from(x), count: 5, center: 1.0, low: 1.0, high: 1.0, fit: 1.0, off: false };
     Findings {
@@ -36,8 +53,8 @@ fn findings(jumps: Vec<Jump>) -> Findings {
 #[test]
 fn the_table_says_where_how_much_and_what() {
     let mut found = findings(vec![jump(16.0, 0.0121), jump(32.0, -0.000_58)]);
-    found.period = Some(Period { value: 16.0, p_value: 0.0004, explains: vec![16.0, 32.0], unconfirmed: vec![] });
-    found.kinks = vec![Kink { at: 5.0, slope_before: 0.001, slope_after: 0.0021, p_value: 0.001 }];
+    found.period = period(16.0, vec![16.0, 32.0], vec![]);
+    found.kinks = kink(5.0, 0.001, 0.0021);
     found.rejected = vec![Candidate { after: 40.0, size: 0.001, p_value: 0.2, reason: Rejection::NearTheEnd }];
     let expected = "\
 vgg16: 2 jumps after 16 and 32; period 16 (p = 0.0004)
@@ -59,21 +76,26 @@ vgg16: 2 jumps after 16 and 32; period 16 (p = 0.0004)
 #[test]
 fn the_brief_table_has_no_column_in_which_all_rows_agree_and_no_remark_on_the_method() {
     let mut found = findings(vec![jump(16.0, 0.0121), jump(32.0, -0.000_58)]);
-    found.kinks = vec![Kink { at: 5.0, slope_before: 0.001, slope_after: 0.0021, p_value: 0.001 }];
-    let brief =
-        |found: &Findings| JumpTable { aa_rate: Some(0.01), ..table("vgg16", &analysed(found)) }.brief(&Style::PLAIN);
+    found.kinks = kink(5.0, 0.001, 0.0021);
     let text = brief(&found);
     assert!(text.contains("11.6 to 12.7 ms") && text.contains("  Kink     at 5"), "{text}");
     assert!(!text.contains("0.0002") && !text.contains("Chance") && !text.contains("Alarms"), "{text}");
     found.jumps[1].p_value = 0.003;
     let text = brief(&found);
     assert!(text.contains("0.0002") && text.contains("0.003"), "{text}");
+    // The work is a column only where it is in doubt.
+    let of = |verdicts: [Verdict; 2]| {
+        let jumps = [16.0, 32.0].into_iter().zip(verdicts);
+        brief(&findings(jumps.map(|(after, of)| Jump { verdict: Some(of), ..jump(after, 0.0121) }).collect()))
+    };
+    assert!(!of([Verdict::Work; 2]).contains("more work"));
+    assert!(of([Verdict::Work, Verdict::Clock]).contains("more work"));
 }
 
 #[test]
 fn a_period_is_reported_with_its_coincidences() {
     let mut found = findings(vec![jump(16.0, 0.0121), jump(32.0, 0.0121)]);
-    found.period = Some(Period { value: 16.0, p_value: 0.0004, explains: vec![16.0, 32.0], unconfirmed: vec![] });
+    found.period = period(16.0, vec![16.0, 32.0], vec![]);
     let mut found = analysed(&found);
     found.series.facts.insert("threads".to_owned(), "8".to_owned());
     let text = table("", &found).render(&Style::PLAIN);
@@ -81,14 +103,54 @@ fn a_period_is_reported_with_its_coincidences() {
     assert!(text.contains(expected), "{text}");
 }
 
+/// What was found, in a sentence: silence about jumps is a result only where one could have been seen.
 #[test]
-fn no_jump_is_reported_with_the_smallest_jump_that_would_have_been_seen() {
-    let found = Findings { detectable: Some(0.005), ..findings(vec![]) };
-    let text = JumpTable { aa_rate: Some(0.005), ..table("A/A", &analysed(&found)) }.render(&Style::PLAIN);
-    assert!(tidy(&text).join(" ").ends_with("may show more; A/A runs of this machine in 0.5 %"), "{text}");
-    assert!(text.starts_with("A/A: No jump; one of 0.5 % or more would have been seen.\n"), "{text}");
-    assert!(rendered(&findings(vec![])).starts_with("No jump.\n"));
-    assert!(!text.contains("after"), "an empty table is not shown: {text}");
+fn the_sentence_says_how_many_and_what_could_have_been_seen() {
+    let none = |detectable: f64| Findings { detectable: Some(detectable), ..findings(vec![]) };
+    let few = |most: usize| {
+        let mut found = none(0.005);
+        found.points.truncate(most);
+        found
+    };
+    // The middle third of the 21 sizes 1 to 16, 32, 64, ..., 512 is that from 8 to 14, with a boundary on each side.
+    let mut uneven = none(0.04);
+    let sizes: Vec<u32> = (1..=16).chain([32, 64, 128, 256, 512]).collect();
+    uneven.points.truncate(sizes.len());
+    uneven.points.iter_mut().zip(sizes).for_each(|(point, x)| point.x = f64::from(x));
+    // If the measurement cannot show jumps as small as those asked for, the result is open.
+    let open = Findings { asked: Some(0.05), ..none(0.42) };
+    let unsearched = |note| Findings { notes: vec![note], ..findings(vec![]) };
+    let wide =
+        "No jump was looked for: the sizes span too many orders of magnitude to be one curve; give a part of them.";
+    let too_few = "Too few points to judge a jump: 7 points, and at least 8 are needed.";
+    let too_many = "No jump was looked for: there are 1,001 sizes, and this method takes at most 1,000.";
+    for (found, sentence) in [
+        (none(0.005), "No jump; one of 0.5 % or more would have been seen."),
+        (none(0.04), "No jump; one of 4 % or more would have been seen."),
+        (Findings { asked: Some(0.05), ..none(0.04) }, "No jump; one of 4 % or more would have been seen."),
+        (uneven, "No jump; one of 4 % or more between 7 and 15 would have been seen."),
+        (findings(vec![]), "No jump."),
+        (open.clone(), "Jumps below 42 % are neither shown nor ruled out; none of 42 % or more was found."),
+        (Findings { jumps: vec![jump(16.0, 0.1)], ..open }, "1 jump after 16"),
+        (findings((1..=17).map(|k| jump(f64::from(k), 0.01)).collect()), "17 jumps"),
+        (few(7), too_few),
+        (few(0), "Nothing was measured."),
+        (unsearched(Note::TooWide { sizes: true }), wide),
+        (unsearched(Note::TooWide { sizes: false }), &wide.replace("sizes", "values")),
+        (unsearched(Note::TooManyPoints { count: 1001, most: 1000 }), too_many),
+    ] {
+        assert_eq!(summary(&found), sentence);
+        // Where nothing can be judged, that is all: not even the rate of false alarms is reported.
+        assert_eq!(rendered(&found) == format!("{sentence}\n"), !found.is_judged());
+        assert_eq!(has_too_few_points(&found), sentence == too_few);
+    }
+    let sentence = "3 series have too few points to judge a jump: 4 to 7 each, and at least 8 are needed.\n";
+    assert_eq!(too_few_points(&[&few(7), &few(4), &few(7)], &Style::PLAIN), sentence);
+    let early = Findings { early: Some(Early { blocks: 1, of: 4 }), ..findings(vec![]) };
+    assert_eq!(table("mlp", &analysed(&early)).render(&Style::PLAIN), "mlp: Too early: 1 of 4 blocks.\n");
+    let control = JumpTable { aa_rate: Some(0.005), ..table("A/A", &analysed(&none(0.005))) }.render(&Style::PLAIN);
+    assert!(words(&control).ends_with("may show more; A/A runs of this machine in 0.5 %"), "{control}");
+    assert!(control.starts_with("A/A: No jump; one of") && !control.contains("after"), "no empty table: {control}");
 }
 
 /// A curve that doubles after 20 and a last point far above it, of which the detector named nothing.
@@ -106,24 +168,6 @@ fn what_anyone_sees_is_named_though_no_jump_is_proven() {
     );
 }
 
-/// If the measurement cannot show jumps as small as those asked for, the result is open.
-#[test]
-fn what_is_open_is_not_called_jump_free() {
-    let mut found = Findings { detectable: Some(0.42), asked: Some(0.05), ..findings(vec![]) };
-    assert_eq!(summary(&found), "Jumps below 42 % are neither shown nor ruled out; none of 42 % or more was found.");
-    found.jumps = vec![jump(16.0, 0.1)];
-    assert_eq!(summary(&found), "1 jump after 16");
-    found = Findings { detectable: Some(0.04), asked: Some(0.05), ..findings(vec![]) };
-    assert_eq!(summary(&found), "No jump; one of 4 % or more would have been seen.");
-}
-
-/// Its points are there, but nothing else is reported, not even the rate of false alarms.
-#[test]
-fn a_run_that_is_too_early_says_only_that() {
-    let found = Findings { early: Some(Early { blocks: 1, of: 4 }), ..findings(vec![]) };
-    assert_eq!(table("mlp", &analysed(&found)).render(&Style::PLAIN), "mlp: Too early: 1 of 4 blocks.\n");
-}
-
 /// A table of another program contains nothing from which a verdict could follow, so none is shown.
 #[test]
 fn without_a_clock_no_verdict_is_reported() {
@@ -134,18 +178,6 @@ fn without_a_clock_no_verdict_is_reported() {
     for (text, words) in told.iter().zip(["yes", "no, the clock", "not known"]) {
         assert!(text.contains("more work") && text.contains(words) && !text.contains("ambiguous"), "{text}");
     }
-}
-
-#[test]
-fn in_brief_the_work_is_a_column_only_where_it_is_in_doubt() {
-    let of = |verdicts: [Verdict; 2]| {
-        let jumps = [16.0, 32.0].iter().zip(verdicts);
-        let found =
-            findings(jumps.map(|(after, verdict)| Jump { verdict: Some(verdict), ..jump(*after, 0.0121) }).collect());
-        table("", &analysed(&found)).brief(&Style::PLAIN)
-    };
-    assert!(!of([Verdict::Work; 2]).contains("more work"));
-    assert!(of([Verdict::Work, Verdict::Clock]).contains("more work"));
 }
 
 #[test]
@@ -160,53 +192,9 @@ fn what_only_the_clock_shows_is_said_at_once() {
     found.rejected = vec![change(17.0, 0.3), change(22.0, 0.9)];
     let said =
         "only by the clock: +90 % after 22 and +30 % after 17; absent in processor time, so other programs made it";
-    let brief = table("", &analysed(&found)).brief(&Style::PLAIN);
-    assert!(brief.split_whitespace().collect::<Vec<_>>().join(" ").contains(said), "{brief}");
+    assert!(words(&brief(&found)).contains(said), "{}", brief(&found));
     found.rejected = [17.0, 22.0, 30.0, 40.0, 50.0].map(|after| change(after, 0.01 * after)).to_vec();
-    let brief = table("", &analysed(&found)).brief(&Style::PLAIN);
-    assert!(brief.contains("2 more"), "{brief}");
-}
-
-#[test]
-fn too_little_data_is_not_called_jump_free() {
-    let mut found = Findings { detectable: Some(0.005), ..findings(vec![]) };
-    found.points.truncate(7);
-    let few = "Too few points to judge a jump: 7 points, and at least 8 are needed.";
-    assert_eq!(summary(&found), few);
-    assert_eq!(rendered(&found), format!("{few}\n"));
-    let mut other = found.clone();
-    other.points.truncate(4);
-    let sentence = "3 series have too few points to judge a jump: 4 to 7 each, and at least 8 are needed.\n";
-    assert_eq!(too_few_points(&[&found, &other, &found], &Style::PLAIN), sentence);
-    found.points.clear();
-    assert!(!has_too_few_points(&found));
-    assert_eq!(summary(&found), "Nothing was measured.");
-}
-
-/// The middle third of the 21 sizes 1 to 16, 32, 64, ..., 512 is that from 8 to 14, with a boundary on each side.
-#[test]
-fn where_the_sizes_are_uneven_the_place_of_the_smallest_jump_is_named() {
-    let even = Findings { detectable: Some(0.04), ..findings(vec![]) };
-    let sizes = (1..=16).chain([32, 64, 128, 256, 512]);
-    let points = sizes.zip(&even.points).map(|(x, point)| Point { x: f64::from(x), ..point.clone() }).collect();
-    let uneven = Findings { points, ..even.clone() };
-    assert_eq!(summary(&uneven), "No jump; one of 4 % or more between 7 and 15 would have been seen.");
-    assert_eq!(summary(&even), "No jump; one of 4 % or more would have been seen.");
-}
-
-/// Silence about jumps is no result where none was looked for.
-#[test]
-fn what_was_not_searched_is_not_called_jump_free() {
-    let said = |note: Note| summary(&Findings { notes: vec![note], ..findings(vec![]) });
-    let wide =
-        "No jump was looked for: the sizes span too many orders of magnitude to be one curve; give a part of them.";
-    assert_eq!(said(Note::TooWide { sizes: true }), wide);
-    assert_eq!(said(Note::TooWide { sizes: false }), wide.replace("sizes", "values"));
-    let many = "No jump was looked for: there are 1,001 sizes, and this method takes at most 1,000.";
-    assert_eq!(said(Note::TooManyPoints { count: 1001, most: 1000 }), many);
-    let found = Findings { notes: vec![Note::TooWide { sizes: true }], ..findings(vec![]) };
-    let text = table("", &analysed(&found)).render(&Style { color: false, width: 120 });
-    assert_eq!(text, format!("{wide}\n"));
+    assert!(brief(&found).contains("2 more"), "{}", brief(&found));
 }
 
 #[test]
@@ -249,7 +237,7 @@ fn a_staircase_of_many_members_is_one_line() {
     jumps.push(jump(61.0, 0.2));
     let mut found = findings(jumps);
     let explains: Vec<f64> = (1..=24).map(|k| f64::from(2 * k)).collect();
-    found.period = Some(Period { value: 2.0, p_value: 0.0004, explains, unconfirmed: vec![50.0, 52.0] });
+    found.period = period(2.0, explains, vec![50.0, 52.0]);
     // 0.0121 of 0.1458 is 8.3 %.
     let sentence = "1 jump after 61, and one every 2, 24 times, +8.3 % each (p = 0.0004)";
     assert_eq!(summary(&found), sentence);
@@ -263,14 +251,14 @@ fn a_staircase_of_many_members_is_one_line() {
 #[test]
 fn a_rate_is_called_a_rate() {
     let mut found = findings(vec![Jump { relative: -0.12, ..jump(256.0, -14.0) }]);
-    found.kinks = vec![Kink { at: 64.0, slope_before: 2.5, slope_after: -0.5, p_value: 0.001 }];
+    found.kinks = kink(64.0, 2.5, -0.5);
     let mut found = analysed(&found);
     (found.series.unit, found.series.kind, found.series.size) = ("GB/s".into(), TimeOrRate::Rate, Size::of("N"));
     let text = table("", &found).render(&Style::PLAIN);
     assert!(text.contains("▼ -14.0 GB/s") && text.contains("-12 %"), "{text}");
     assert!(text.contains("these are changes of a rate: where it falls, the work is slower"), "{text}");
     let kink = "at 64: from there on the rate falls by 0.500 GB/s with each further unit of N, up to there it rises by 2.50 GB/s";
-    assert!(tidy(&text).join(" ").contains(kink), "{text}");
+    assert!(words(&text).contains(kink), "{text}");
     let text = table("", &found).render(&Style { color: true, width: 100 });
     assert!(text.contains("\x1b[31m▼\x1b[0m"), "a fall of the rate is slower");
 }
@@ -278,26 +266,19 @@ fn a_rate_is_called_a_rate() {
 #[test]
 fn a_time_that_falls_is_saved() {
     let mut found = findings(vec![]);
-    found.kinks = vec![Kink { at: 5.0, slope_before: -0.0002, slope_after: 0.0021, p_value: 0.001 }];
+    found.kinks = kink(5.0, -0.0002, 0.0021);
     let mut found = analysed(&found);
     found.series.size = Size::of("tokens");
     let text = table("", &found).render(&Style::PLAIN);
     let expected = "at 5: from there on each further token takes 2.10 ms, up to there it saves 200 µs";
-    assert!(tidy(&text).join(" ").contains(expected), "{text}");
-}
-
-#[test]
-fn many_jumps_are_counted_and_not_listed() {
-    let found = findings((1..=17).map(|k| jump(f64::from(k), 0.01)).collect());
-    assert_eq!(summary(&found), "17 jumps");
-    assert_eq!(summary(&findings(vec![jump(16.0, 0.01)])), "1 jump after 16");
+    assert!(words(&text).contains(expected), "{text}");
 }
 
 fn changed(points: &[(f64, f64)]) -> String {
     let point = |&(x, y): &(f64, f64)| Point { x, count: 1, center: y, low: y, high: y, fit: y, off: false };
     let points = points.iter().map(point).collect();
     let found = Findings { points, detectable: Some(0.9), ..findings(vec![]) };
-    tidy(&table("", &analysed(&found)).brief(&Style::PLAIN)).join(" ")
+    words(&brief(&found))
 }
 
 #[test]

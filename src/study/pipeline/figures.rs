@@ -5,7 +5,8 @@ use std::path::Path;
 use super::results::model::Limit;
 use super::results::{FedCell, Knee, Results};
 use crate::chart::figures::{Drawing, made_by};
-use crate::chart::{Chart, Feeding, Line, LinePanel, LinePoint, Predicted, Quantity, Stack};
+use crate::chart::palette::{BLUE, GREEN, MUTED, ORANGE, PURPLE, VERMILLION};
+use crate::chart::{Chart, Line, LinePanel, LinePoint, Predicted, Quantity, Stack, Stacks, StudyChart};
 use crate::stats::repetitions::Repetitions;
 use crate::units::human;
 
@@ -16,7 +17,7 @@ pub fn drawing(source: &Path, study: &Results) -> Drawing {
     Drawing { name: "pipeline", title, summary, chart: Chart::Feeding(chart) }
 }
 
-fn chart(source: &Path, study: &Results) -> Feeding {
+fn chart(source: &Path, study: &Results) -> StudyChart {
     let mut limits: Vec<String> = Vec::new();
     let mut predicted = Vec::new();
     for cell in &study.cells {
@@ -29,7 +30,8 @@ fn chart(source: &Path, study: &Results) -> Feeding {
         predicted.push(Predicted { predicted: prediction.rate, measured: cell.rate, limit });
     }
     let within = study.within();
-    Feeding {
+    let colors = [BLUE, VERMILLION, GREEN, MUTED, ORANGE, PURPLE];
+    StudyChart {
         title: format!("What feeds a training on {}", study.device),
         summary: format!(
             "Measured within 10 % of the prediction in {} of {}; of the bounds of the stages alone in {}; of the slowest stage's ceiling in {}.",
@@ -38,11 +40,17 @@ fn chart(source: &Path, study: &Results) -> Feeding {
             within.bounds,
             within.slowest_stage
         ),
+        point: "median of the blocks, their standard deviation",
         panels: panels(study),
+        height: 250.0,
         predicted,
         limits,
-        stages: study.stages().into_iter().map(str::to_owned).collect(),
-        stacks: stacks(study),
+        stacks: Stacks {
+            title: "What an image takes, each stage alone on one thread",
+            parts: study.stages().into_iter().map(str::to_owned).zip(colors).collect(),
+            bars: stacks(study),
+            of: ("bar", "pipeline.parquet"),
+        },
         caption: vec![
             format!(
                 "{} \u{b7} {} \u{b7} {}",

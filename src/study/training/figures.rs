@@ -6,7 +6,8 @@ use std::path::Path;
 use super::report;
 use super::results::{CellEpochs, Results, WorkerCurve, worker_curves};
 use crate::chart::figures::{Drawing, made_by};
-use crate::chart::{Chart, Line, LinePanel, LinePoint, Quantity, Stack, TrainingChart};
+use crate::chart::palette::{BLUE, MUTED, VERMILLION};
+use crate::chart::{Chart, Line, LinePanel, LinePoint, Quantity, Stack, Stacks, StudyChart};
 use crate::units::human;
 
 /// The chart of a study.
@@ -15,7 +16,7 @@ pub fn drawing(source: &Path, study: &Results) -> Drawing {
     Drawing { name: "training", title: "Epochs", summary: chart.summary.clone(), chart: Chart::Training(chart) }
 }
 
-fn chart(source: &Path, study: &Results) -> TrainingChart {
+fn chart(source: &Path, study: &Results) -> StudyChart {
     let curves = worker_curves(study);
     let batches = count(study, |cell| cell.batch_size);
     let mut panels = Vec::new();
@@ -35,11 +36,21 @@ fn chart(source: &Path, study: &Results) -> TrainingChart {
         panels.push(accuracy(study));
     }
     let advice = report::advice(study).join(". ");
-    TrainingChart {
+    let parts = [("training steps", BLUE), ("waiting for the loader", VERMILLION), ("the rest", MUTED)];
+    StudyChart {
         title: format!("Whole epochs on {}", study.device),
         summary: if advice.is_empty() { "Time of whole epochs.".to_owned() } else { advice + "." },
+        point: "mean of the epochs, one standard deviation",
         panels,
-        bars: study.cells.iter().filter_map(bar).collect(),
+        height: 230.0,
+        predicted: Vec::new(),
+        limits: Vec::new(),
+        stacks: Stacks {
+            title: "Where the time of an epoch goes (s)",
+            parts: parts.map(|(name, color)| (name.to_owned(), color)).into(),
+            bars: study.cells.iter().filter_map(bar).collect(),
+            of: ("cell", "epochs.parquet"),
+        },
         caption: caption(source, study),
     }
 }
