@@ -262,7 +262,32 @@ pub struct Stack {
 pub struct Fits {
     pub title: String,
     pub summary: String,
+    /// Side by side; none where no engine gave a surface.
+    pub reliefs: Vec<Relief>,
     /// Losses by updates, above 0 both.
     pub losses: Vec<Line>,
     pub caption: Vec<String>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Relief {
+    pub title: String,
+    pub points: Vec<ReliefPoint>,
+    /// The square is [-reach, reach]^2.
+    pub reach: f64,
+    /// The ends of the vertical axis.
+    pub low: f64,
+    pub high: f64,
+    pub signed: bool,
+    /// Drawn as single points.
+    pub dots: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ReliefPoint {
+    pub row: usize,
+    pub column: usize,
+    pub x: f64,
+    pub y: f64,
+    pub z: f64,
 }

@@ -35,7 +35,7 @@ fn two_engines_fit_the_surface_alike_and_the_picture_shows_it() {
     assert_eq!(read(&run_folder, "report.html"), page, "from the stored data alone");
     ends(0, &folder, &["plot", "results/f", "--out", "charts", "--format", "svg"]);
     let svg = read(&folder, "charts/fit.svg");
-    has(&svg, &["fitted to 100 points: mean squared error", "Updates", "Mean squared error"]);
+    has(&svg, &["Training set: 100 points", "Fit: cpu", "Error: fit less training set", "Mean squared error"]);
     let again = run(&folder, &["run", "f.toml", "--resume"]);
     assert!(stderr(&again).contains("nothing is left to resume"), "{}", stderr(&again));
     let jumps = run(&folder, &["jumps", "results/f"]);

@@ -4,17 +4,20 @@ use std::path::Path;
 
 use super::results::{FitCurve, FittedSurface, Results};
 use crate::chart::figures::{Drawing, made_by};
-use crate::chart::{Chart, Fits, Line, LinePoint};
+use crate::chart::{Chart, Fits, Line, LinePoint, Relief, ReliefPoint};
+use crate::store::SurfaceRow;
 use crate::units::human;
 
 /// A curve keeps every update up to this one, and then [`PER_DECADE`] of them for each factor of ten.
 const EVERY: usize = 20;
 const PER_DECADE: f64 = 150.0;
+/// A training set of more points is drawn as a surface.
+const MOST_DOTS: usize = 2500;
 
 /// The chart of a study.
 pub fn drawing(source: &Path, study: &Results) -> Drawing {
     let chart = chart(source, study);
-    let (summary, title) = (chart.summary.clone(), "The losses");
+    let (summary, title) = (chart.summary.clone(), "The surface and the losses");
     Drawing { name: "fit", title, summary, chart: Chart::Fits(chart) }
 }
 
@@ -25,7 +28,7 @@ fn chart(source: &Path, study: &Results) -> Fits {
         all => format!(" {same} of {all} loss curves of the same seed agree with the first of their kind."),
     };
     let fitted = study.surface.as_ref().map(|surface| {
-        let FittedSurface { name, points, error } = surface;
+        let FittedSurface { name, points, error, .. } = surface;
         format!(
             "{name} fitted to {}: mean squared error {}.",
             human::counted(*points as u64, "point"),
@@ -37,6 +40,7 @@ fn chart(source: &Path, study: &Results) -> Fits {
     Fits {
         title: format!("Fits on {}", study.device),
         summary,
+        reliefs: study.surface.as_ref().map(reliefs).unwrap_or_default(),
         losses: study.fits.iter().map(|fit| line(fit, study)).collect(),
         caption: vec![
             format!("{} \u{b7} {}", study.device, human::counted(study.fits.len() as u64, "fit")),
@@ -64,6 +68,45 @@ fn line(fit: &FitCurve, study: &Results) -> Line {
     }
 }
 
+/// The training set, the fit on the same vertical axis, and their difference.
+fn reliefs(surface: &FittedSurface) -> Vec<Relief> {
+    let places = &surface.places;
+    let both = || places.iter().flat_map(|point| [point.height, point.fitted]);
+    let extent = |values: &mut dyn Iterator<Item = f64>| {
+        values.fold([f64::INFINITY, f64::NEG_INFINITY], |[low, high], value| [low.min(value), high.max(value)])
+    };
+    let [low, high] = extent(&mut both());
+    let [least, most] = extent(&mut places.iter().map(|point| point.fitted - point.height));
+    let reach = places.iter().map(|point| point.x.abs().max(point.y.abs())).fold(0.0, f64::max).max(f64::MIN_POSITIVE);
+    let index = |value: i64| usize::try_from(value).unwrap_or(0);
+    let relief = |title: String, value: &dyn Fn(&SurfaceRow) -> f64| Relief {
+        title,
+        points: places
+            .iter()
+            .map(|point| ReliefPoint {
+                row: index(point.row),
+                column: index(point.column),
+                x: point.x,
+                y: point.y,
+                z: value(point),
+            })
+            .collect(),
+        reach,
+        low,
+        high,
+        signed: false,
+        dots: false,
+    };
+    let training = relief(format!("Training set: {}", human::counted(surface.points as u64, "point")), &|p| p.height);
+    let fitted = relief(format!("Fit: {}", surface.name), &|point| point.fitted);
+    let error = relief("Error: fit less training set".to_owned(), &|point| point.fitted - point.height);
+    vec![
+        Relief { dots: places.len() <= MOST_DOTS, ..training },
+        fitted,
+        Relief { low: least.min(0.0), high: most.max(0.0), signed: true, ..error },
+    ]
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -80,5 +123,18 @@ mod tests {
         assert!((200..700).contains(&line.points.len()), "{}", line.points.len());
         assert_eq!((line.points[0].x, line.points[line.points.len() - 1].x), (1.0, 20_000.0));
         assert_eq!(line.name, "cpu");
+    }
+
+    #[test]
+    fn training_set_and_fit_share_their_axis_and_the_error_has_its_own() {
+        let place = |row: i64, column: i64, height: f64, fitted: f64| {
+            let [x, y] = [column, row].map(|at| 6.0 * at as f64 - 3.0);
+            SurfaceRow { row, column, x, y, height, fitted, ..SurfaceRow::default() }
+        };
+        let places = vec![place(0, 0, 1.0, 1.5), place(0, 1, 2.0, 1.0), place(1, 0, 3.0, 3.0), place(1, 1, 4.0, 7.0)];
+        let drawn = reliefs(&FittedSurface { name: "cpu".into(), points: 4, error: 1.0, places });
+        let axes: Vec<[f64; 2]> = drawn.iter().map(|relief| [relief.low, relief.high]).collect();
+        assert_eq!(axes, [[1.0, 7.0], [1.0, 7.0], [-1.0, 3.0]]);
+        assert_eq!(drawn[2].points.iter().map(|point| point.z).collect::<Vec<_>>(), [0.5, -1.0, 0.0, 3.0]);
     }
 }

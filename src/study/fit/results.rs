@@ -80,13 +80,15 @@ impl Agreement {
     }
 }
 
-/// A fit whose surface is stored.
+/// A surface on a square grid.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FittedSurface {
     /// The name of its fit.
     pub name: String,
     pub points: usize,
     pub error: f64,
+    /// By row and column.
+    pub places: Vec<SurfaceRow>,
 }
 
 impl Results {
@@ -168,8 +170,9 @@ fn largest(fits: &BTreeMap<i64, FitCurve>, surfaces: &[SurfaceRow]) -> Option<Fi
     let stored: BTreeSet<i64> = surfaces.iter().map(|point| point.cell).collect();
     let with_surface = fits.iter().filter(|(cell, _)| stored.contains(cell));
     // `max_by_key` takes the last of equal fits, hence `rev`.
-    let (_, fit) = with_surface.rev().max_by_key(|(_, fit)| fit.points)?;
-    Some(FittedSurface { name: fit.name.clone(), points: fit.points, error: fit.error() })
+    let (cell, fit) = with_surface.rev().max_by_key(|(_, fit)| fit.points)?;
+    let places = surfaces.iter().filter(|row| row.cell == *cell).cloned().collect();
+    Some(FittedSurface { name: fit.name.clone(), points: fit.points, error: fit.error(), places })
 }
 
 #[cfg(test)]
