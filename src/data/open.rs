@@ -10,7 +10,7 @@ use super::{DataSet, Examples, Labelled, Normal, Source, idx};
 use crate::error::{Error, Result};
 use crate::network::Shape;
 use crate::random::mix;
-use crate::spec::data::{Data, DataSource, Tables};
+use crate::spec::data::{Data, DataSource, place};
 use crate::units::human::count;
 
 /// Examples that are drawn where the spec does not say how many: as many as MNIST has.
@@ -22,16 +22,16 @@ const DRAWN: [usize; 2] = [60_000, 10_000];
 /// The errors of the readers; [`crate::error::Kind::Spec`] if mean and deviation do not match the data's channels.
 pub fn open(data: &Data, seed: u64) -> Result<DataSet> {
     let mut notices = Vec::new();
-    let parts = match &data.source {
+    let folder = place(data.path.as_ref());
+    let parts = match data.source {
         DataSource::Digits => drawn(data, seed),
-        DataSource::Idx { path } => mnist(data, path, &mut notices)?,
-        DataSource::Mnist { path } if idx::is_there(path, "train")? => mnist(data, path, &mut notices)?,
-        DataSource::Mnist { path } => {
-            notices.push(format!("no MNIST files in {}: the digits are drawn", path.display()));
+        DataSource::Mnist if !idx::is_there(folder, "train")? => {
+            notices.push(format!("no MNIST files in {}: the digits are drawn", folder.display()));
             drawn(data, seed)
         }
-        DataSource::Images { train, test } => folders(data, train, test.as_deref())?,
-        DataSource::Parquet(tables) => encoded(data, tables, &mut notices)?,
+        DataSource::Mnist | DataSource::Idx => mnist(data, folder, &mut notices)?,
+        DataSource::Images => folders(data, place(data.train.as_ref()), data.test.as_deref())?,
+        DataSource::Parquet => encoded(data, &mut notices)?,
     };
     parts.join(data, notices)
 }
@@ -138,9 +138,8 @@ fn folders(data: &Data, train: &Path, test: Option<&Path>) -> Result<Unnormalise
     })
 }
 
-fn encoded(data: &Data, tables: &Tables, notices: &mut Vec<String>) -> Result<UnnormalisedSet> {
-    let ParquetDataSet { train, test, shape, classes, notice } =
-        table::open(tables, data.examples, data.test_examples)?;
+fn encoded(data: &Data, notices: &mut Vec<String>) -> Result<UnnormalisedSet> {
+    let ParquetDataSet { train, test, shape, classes, notice } = table::open(data)?;
     notices.extend(notice);
     Ok(UnnormalisedSet {
         what: "images from Parquet files",
@@ -171,10 +170,10 @@ mod tests {
     fn a_set_without_test_images_says_that_no_accuracy_is_measured() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().to_path_buf();
-        let data = |source, test_examples| Data { source, examples: None, test_examples, mean: None, sd: None };
+        let data = |source, test_examples| Data { source, path: Some(path.clone()), test_examples, ..Data::default() };
         part(&path, "train");
-        for source in [DataSource::Mnist { path: path.clone() }, DataSource::Idx { path: path.clone() }] {
-            let opened = open(&data(source.clone(), None), 1).expect("opened");
+        for source in [DataSource::Mnist, DataSource::Idx] {
+            let opened = open(&data(source, None), 1).expect("opened");
             assert!(opened.test.is_none() && opened.notices.len() == 1, "{:?}", opened.notices);
             let said = &opened.notices[0];
             assert!(said.contains("t10k-images-idx3-ubyte") && said.contains("no accuracy"), "{said}");
@@ -182,7 +181,7 @@ mod tests {
             assert_eq!(open(&data(source, Some(0)), 1).expect("opened").notices, Vec::<String>::new());
         }
         part(&path, "t10k");
-        let opened = open(&data(DataSource::Idx { path }, None), 1).expect("opened");
+        let opened = open(&data(DataSource::Idx, None), 1).expect("opened");
         assert!(opened.test.is_some() && opened.notices.is_empty(), "{:?}", opened.notices);
     }
 }

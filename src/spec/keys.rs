@@ -123,6 +123,10 @@ pub(crate) fn time_limit() -> KeyForm<f64> {
     KeyForm::new(positive, write)
 }
 
+pub(crate) fn text() -> KeyForm<String> {
+    KeyForm::new(|field| field.text(), |text| Some(format!("{text:?}")))
+}
+
 pub(crate) fn path() -> KeyForm<PathBuf> {
     KeyForm::new(|field| field.text().map(PathBuf::from), |path| Some(format!("{:?}", path.display().to_string())))
 }

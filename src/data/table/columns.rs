@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::error::{Error, Result};
-use crate::spec::data::Tables;
+use crate::spec::data::Data;
 use crate::store::{Content, ImageTable, TableColumn};
 
 /// The columns that examples are made of.
@@ -28,7 +28,7 @@ impl Columns {
     ///
     /// # Errors
     /// [`crate::error::Kind::Data`], with the columns that are there.
-    pub fn choose(table: &ImageTable, stated: &Tables) -> Result<Self> {
+    pub fn choose(table: &ImageTable, stated: &Data) -> Result<Self> {
         let image = match &stated.image {
             Some(name) => column(table, name)?,
             None => image_column(table)?,

@@ -18,7 +18,7 @@ use super::{Source, fingerprint, fingerprint_of_all, spread};
 use crate::device::free_memory;
 use crate::error::{Error, Kind, Result};
 use crate::network::Shape;
-use crate::spec::data::{Splits, Tables};
+use crate::spec::data::Data;
 use crate::store::{EncodedImage, ImageTable, Label};
 use columns::Columns;
 use splits::Files;
@@ -57,18 +57,18 @@ pub struct ParquetDataSet {
 /// # Errors
 /// [`Kind::Data`] if a file is damaged or lacks a column, or if a label is not a class: with the file, the row, and the path that
 /// the image had. [`Kind::OutOfMemory`] if the images do not fit into memory. [`Kind::Io`].
-pub fn open(tables: &Tables, examples: Option<usize>, test_examples: Option<usize>) -> Result<ParquetDataSet> {
-    let Files { train, test } = splits::find(&tables.splits)?;
-    let notice = notice(tables, &test);
-    let mut train = SplitRows::read(train, tables, "examples", examples)?;
-    let mut test = match test_examples {
+pub fn open(data: &Data) -> Result<ParquetDataSet> {
+    let Files { train, test } = splits::find(data)?;
+    let notice = notice(data, &test);
+    let mut train = SplitRows::read(train, data, "examples", data.examples)?;
+    let mut test = match data.test_examples {
         Some(0) => None,
         _ if test.is_empty() => None,
         limit => {
             // The columns of both parts are the same.
             let Columns { image, label, .. } = train.columns.clone();
-            let tables = Tables { image: Some(image), label: Some(label), ..tables.clone() };
-            Some(SplitRows::read(test, &tables, "test_examples", limit)?)
+            let data = Data { image: Some(image), label: Some(label), ..data.clone() };
+            Some(SplitRows::read(test, &data, "test_examples", limit)?)
         }
     };
     let classes = classes(&mut train, test.as_mut())?;
@@ -78,8 +78,8 @@ pub fn open(tables: &Tables, examples: Option<usize>, test_examples: Option<usiz
     Ok(ParquetDataSet { train: encoded(train), test: test.map(encoded), shape, classes, notice })
 }
 
-fn notice(tables: &Tables, test: &[PathBuf]) -> Option<String> {
-    let Splits::Folder(folder) = &tables.splits else { return None };
+fn notice(data: &Data, test: &[PathBuf]) -> Option<String> {
+    let folder = data.path.as_ref()?;
     let within = |file: &PathBuf| file.strip_prefix(folder).unwrap_or(file).display().to_string();
     match test.first() {
         None => Some(format!("no part for tests or validation in {}: no accuracy is measured", folder.display())),
@@ -107,9 +107,9 @@ struct SplitLabels {
 
 impl SplitRows {
     /// `key`: how the spec says how many rows are kept.
-    fn read(files: Vec<PathBuf>, tables: &Tables, key: &str, limit: Option<usize>) -> Result<Self> {
+    fn read(files: Vec<PathBuf>, data: &Data, key: &str, limit: Option<usize>) -> Result<Self> {
         let Some(first) = files.first() else { return Err(Error::data("there are no Parquet files")) };
-        let columns = Columns::choose(&ImageTable::open(first)?, tables)?;
+        let columns = Columns::choose(&ImageTable::open(first)?, data)?;
         let (mut all, mut bytes) = (0, 0u64);
         for file in &files {
             let table = ImageTable::open(file)?;

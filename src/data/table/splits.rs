@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use crate::error::{Error, Result};
 use crate::os::look;
-use crate::spec::data::Splits;
+use crate::spec::data::{Data, place};
 
 /// The files of each part, in the order of their names.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -26,14 +26,12 @@ const TEST: &[&[&str]] = &[&["test", "testing"], &["validation", "valid", "val",
 /// # Errors
 /// [`crate::error::Kind::Io`] where a folder cannot be listed; [`crate::error::Kind::Data`] where no file is the training part's, or
 /// one of its numbered files is missing.
-pub fn find(splits: &Splits) -> Result<Files> {
-    match splits {
-        Splits::Folder(folder) => in_folder(folder),
-        Splits::Stated { train, test } => {
-            let test = test.as_deref().map(stated).transpose()?.unwrap_or_default();
-            Ok(Files { train: stated(train)?, test })
-        }
+pub fn find(data: &Data) -> Result<Files> {
+    if let Some(folder) = &data.path {
+        return in_folder(folder);
     }
+    let test = data.test.as_deref().map(stated).transpose()?.unwrap_or_default();
+    Ok(Files { train: stated(place(data.train.as_ref()))?, test })
 }
 
 fn in_folder(folder: &Path) -> Result<Files> {
@@ -180,7 +178,7 @@ mod tests {
     /// The names of the files of both parts, below the folder.
     fn found(names: &[&str]) -> [Vec<String>; 2] {
         let folder = folder(names);
-        let Files { train, test } = find(&Splits::Folder(folder.path().into())).expect("files");
+        let Files { train, test } = find(&Data { path: Some(folder.path().into()), ..Data::default() }).expect("files");
         [train, test].map(|files| {
             let below = |path: &PathBuf| path.strip_prefix(folder.path()).expect("below").display().to_string();
             files.iter().map(below).collect()
@@ -210,8 +208,7 @@ mod tests {
 
     #[test]
     fn a_part_that_lacks_a_file_is_refused() {
-        let refusal =
-            |names: &[&str]| find(&Splits::Folder(folder(names).path().into())).expect_err("refused").to_string();
+        let refusal = |names: &[&str]| in_folder(folder(names).path()).expect_err("refused").to_string();
         let lacking = refusal(&["train-00000-of-00003.parquet", "train-00002-of-00003.parquet"]);
         assert!(lacking.contains("train-00001-of-00003.parquet is missing: 3 files make the part"), "{lacking}");
         let none = refusal(&["a.parquet", "b.parquet"]);

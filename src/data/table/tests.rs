@@ -4,8 +4,8 @@ use polars::prelude::{Column, DataFrame, IntoColumn, NamedFrom, ParquetWriter, S
 
 use super::*;
 use crate::data::loader::{Loader, Options};
-use crate::data::{DataSet, Examples, Normal};
-use crate::spec::data::{Data, DataSource};
+use crate::data::{Examples, Normal};
+use crate::spec::data::DataSource;
 
 /// A grey PNG of 3 x 2 pixels, each of them `value`.
 fn png(value: u8) -> Vec<u8> {
@@ -39,16 +39,12 @@ fn write(path: &Path, columns: Vec<Column>) {
     ParquetWriter::new(file).with_row_group_size(Some(4)).finish(&mut frame).expect("written");
 }
 
-fn tables(folder: &Path) -> Tables {
-    Tables { splits: Splits::Folder(folder.into()), image: None, label: None }
-}
-
-fn all(tables: &Tables) -> Result<ParquetDataSet> {
-    open(tables, None, None)
+fn tables(folder: &Path) -> Data {
+    Data { source: DataSource::Parquet, path: Some(folder.into()), ..Data::default() }
 }
 
 /// Two shards of ten rows each and five rows for tests; the value of an image is its number, its class the last digit of that.
-fn set(folder: &Path) -> Tables {
+fn set(folder: &Path) -> Data {
     let part = |name: &str, values: std::ops::Range<u8>| {
         let values: Vec<u8> = values.collect();
         let classes: Vec<i64> = values.iter().map(|value| i64::from(value % 10)).collect();
@@ -64,7 +60,7 @@ fn set(folder: &Path) -> Tables {
 fn the_rows_of_all_files_are_the_examples_in_their_order() {
     let folder = tempfile::tempdir().expect("a folder");
     let tables = set(folder.path());
-    let ParquetDataSet { train, test, shape, classes, notice } = all(&tables).expect("a data set");
+    let ParquetDataSet { train, test, shape, classes, notice } = open(&tables).expect("a data set");
     assert_eq!((shape, classes, notice), (Shape::Maps { channels: 1, height: 2, width: 3 }, 10, None));
     assert_eq!((train.count(), test.as_ref().map(Source::count)), (20, Some(5)));
     let mut bytes = [0; 6];
@@ -74,23 +70,23 @@ fn the_rows_of_all_files_are_the_examples_in_their_order() {
     }
     assert!(train.name(13).ends_with("data/train-00001-of-00002.parquet, row 3 (13.png)"), "{}", train.name(13));
     // Rows at even distances, from both files; a class counts even if none of its examples is kept.
-    let few = open(&tables, Some(4), Some(0)).expect("a data set");
+    let few = open(&Data { examples: Some(4), test_examples: Some(0), ..tables.clone() }).expect("a data set");
     let kept: Vec<u32> = (0..4).map(|index| few.train.read(index, &mut bytes).expect("decoded")).collect();
     assert_eq!((kept, few.classes, few.test.is_none()), (vec![0, 5, 0, 5], 10, true));
     // The same contents, the same fingerprint; another label, another one.
-    assert_eq!(train.fingerprint(), all(&tables).expect("a data set").train.fingerprint());
+    assert_eq!(train.fingerprint(), open(&tables).expect("a data set").train.fingerprint());
     write(&folder.path().join("data/train-00001-of-00002.parquet"), vec![images(&[7; 10]), labels(&[3; 10])]);
-    assert_ne!(train.fingerprint(), all(&tables).expect("a data set").train.fingerprint());
+    assert_ne!(train.fingerprint(), open(&tables).expect("a data set").train.fingerprint());
 }
 
 #[test]
 fn without_a_part_for_tests_one_for_validation_is_taken_and_said() {
     let folder = tempfile::tempdir().expect("a folder");
     write(&folder.path().join("train.parquet"), vec![images(&[1, 2]), labels(&[0, 1])]);
-    let alone = all(&tables(folder.path())).expect("a data set");
+    let alone = open(&tables(folder.path())).expect("a data set");
     assert!(alone.test.is_none() && alone.notice.expect("said").contains("no accuracy is measured"));
     write(&folder.path().join("validation.parquet"), vec![images(&[1, 2]), labels(&[0, 1])]);
-    let both = all(&tables(folder.path())).expect("a data set");
+    let both = open(&tables(folder.path())).expect("a data set");
     assert!(both.test.is_some() && both.notice.expect("said").ends_with("measured on validation.parquet"));
 }
 
@@ -102,12 +98,9 @@ fn a_binary_column_and_classes_by_name_are_read_too() {
     let bytes: Vec<&[u8]> = bytes.iter().map(Vec::as_slice).collect();
     let column = |names: [&str; 3]| Series::new("kind".into(), names).into();
     write(&path, vec![Series::new("img".into(), &bytes).into(), column(["dog", "cat", "dog"])]);
-    let stated = |test: Option<PathBuf>| Tables {
-        splits: Splits::Stated { train: path.clone(), test },
-        image: None,
-        label: Some("kind".into()),
-    };
-    let opened = all(&stated(None)).expect("a data set");
+    let stated =
+        |test: Option<PathBuf>| Data { train: Some(path.clone()), test, label: Some("kind".into()), ..Data::default() };
+    let opened = open(&stated(None)).expect("a data set");
     let mut pixels = [0; 6];
     let read: Vec<u32> = (0..3).map(|index| opened.train.read(index, &mut pixels).expect("decoded")).collect();
     // In the order of their names: cat, dog.
@@ -115,7 +108,7 @@ fn a_binary_column_and_classes_by_name_are_read_too() {
     assert!(opened.train.name(1).ends_with("pictures.parquet, row 1"), "{}", opened.train.name(1));
     let other = folder.path().join("other.parquet");
     write(&other, vec![Series::new("img".into(), &bytes).into(), column(["dog", "cow", "dog"])]);
-    let error = all(&stated(Some(other))).expect_err("refused").to_string();
+    let error = open(&stated(Some(other))).expect_err("refused").to_string();
     assert!(error.contains("other.parquet: the class `cow` is not among those of the training part"), "{error}");
 }
 
@@ -126,8 +119,8 @@ fn a_table_without_the_columns_is_refused_with_those_that_it_has() {
     let refusal = |columns: Vec<Column>, image: Option<&str>, label: Option<&str>| {
         write(&path, columns);
         let [image, label] = [image, label].map(|name| name.map(str::to_owned));
-        let tables = Tables { image, label, ..tables(folder.path()) };
-        all(&tables).expect_err("refused").to_string()
+        let tables = Data { image, label, ..tables(folder.path()) };
+        open(&tables).expect_err("refused").to_string()
     };
     let texts = || Column::from(Series::new("text".into(), ["a", "b"]));
     let none = refusal(vec![texts(), labels(&[0, 1])], None, None);
@@ -157,7 +150,7 @@ fn a_label_that_is_no_class_is_refused_with_its_row() {
     let path = folder.path().join("train.parquet");
     let refusal = |label: Column| {
         write(&path, vec![images(&[1, 2, 3]), label]);
-        all(&tables(folder.path())).expect_err("refused").to_string()
+        open(&tables(folder.path())).expect_err("refused").to_string()
     };
     let secret = refusal(labels(&[0, 1, -1]));
     assert!(secret.contains("train.parquet, row 2 (3.png): the label is -1"), "{secret}");
@@ -174,7 +167,7 @@ fn a_damaged_row_names_the_file_the_row_and_the_path() {
     let bytes = vec![Some(&b"GIF89a"[..]), Some(&whole[..]), None, Some(&whole[..30])];
     let paths = ["a.gif", "b.png", "c.png", "d.png"].map(str::to_owned);
     write(&folder.path().join("train.parquet"), vec![of_bytes(bytes, &paths), labels(&[0, 1, 0, 1])]);
-    let opened = all(&tables(folder.path())).expect("the second image sets the shape");
+    let opened = open(&tables(folder.path())).expect("the second image sets the shape");
     let mut pixels = [0; 6];
     let mut said = |index| opened.train.read(index, &mut pixels).expect_err("refused").to_string();
     let gif = said(0);
@@ -198,14 +191,10 @@ fn a_damaged_row_names_the_file_the_row_and_the_path() {
     }
 }
 
-fn data_set(tables: Tables) -> DataSet {
-    crate::data::open(&Data { source: DataSource::Parquet(tables), ..Data::default() }, 1).expect("a data set")
-}
-
 #[test]
 fn the_batches_are_the_same_whatever_the_workers() {
     let folder = tempfile::tempdir().expect("a folder");
-    let data = data_set(set(folder.path()));
+    let data = crate::data::open(&set(folder.path()), 1).expect("a data set");
     assert_eq!(data.title, "20 images from Parquet files, tested on 5");
     let batches = |workers| {
         let options =
@@ -247,7 +236,7 @@ fn hub() -> PathBuf {
 
 #[test]
 fn a_data_set_of_hugging_faces_datasets_is_read_as_it_was_written() {
-    let ParquetDataSet { train, test, shape, classes, notice } = all(&tables(&hub())).expect("a data set");
+    let ParquetDataSet { train, test, shape, classes, notice } = open(&tables(&hub())).expect("a data set");
     let test = test.expect("a part for tests");
     // Three classes are declared, and two of them occur.
     assert_eq!((train.count(), test.count(), classes, notice), (20, 6, 3, None));
