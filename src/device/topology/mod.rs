@@ -4,7 +4,6 @@
 //! Documentation/ABI/testing/sysfs-bus-pci of Linux; `/sys/devices/system/node`; the class codes of PCI-SIG's "PCI Code
 //! and ID Assignment Specification".
 
-mod nodes;
 mod pairs;
 
 use std::path::Path;
@@ -12,8 +11,7 @@ use std::path::Path;
 use serde::Serialize;
 
 use super::root::{FilesystemRoot, name_of};
-use super::sysfs::{self, Link};
-pub use nodes::NumaNode;
+use super::sysfs::{self, Link, NumaNode};
 pub use pairs::{Ancestor, GpuPair, pairs};
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
@@ -117,7 +115,7 @@ impl Topology {
         let complexes =
             complexes.map(|path| RootComplex { name: name_of(&path).to_owned(), devices: devices(root, &path, false) });
         let complexes = complexes.filter(|complex| !complex.devices.is_empty()).collect();
-        Self { complexes, nodes: nodes::read(root), allowed: super::cgroup::ResourceLimits::read(root).cpus }
+        Self { complexes, nodes: sysfs::numa_nodes(root), allowed: super::cgroup::ResourceLimits::read(root).cpus }
     }
 
     /// Calls `found` with every device, last in the path from its root complex.
