@@ -1,7 +1,6 @@
 //! The plan: which cells there are, and in which order each block visits them. It is a pure function of the spec, so a
 //! resumed run continues with exactly the same plan.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::engine::{Settings, Workload, data};
@@ -163,15 +162,7 @@ pub fn networks(model: &Model) -> Result<Vec<(String, Arc<Network>)>> {
         let network = Network::from_layers(&model.names[0], input, classes, layers)?;
         return Ok(vec![(model.names[0].clone(), Arc::new(network))]);
     }
-    let mut built: BTreeMap<&str, Arc<Network>> = BTreeMap::new();
-    let mut networks = Vec::new();
-    for name in &model.names {
-        if !built.contains_key(name.as_str()) {
-            built.insert(name, Arc::new(network(name, model)?));
-        }
-        networks.push((name.clone(), Arc::clone(&built[name.as_str()])));
-    }
-    Ok(networks)
+    model.names.iter().map(|name| Ok((name.clone(), Arc::new(network(name, model)?)))).collect()
 }
 
 /// The outputs of the last dense layer: the classes of a custom network that does not state them.
