@@ -1,6 +1,6 @@
 //! Where in a text the table is: which line names its columns, which is its first row, and where it ends.
 
-use super::cell::{is_bare_number, is_missing, is_number, unit_of};
+use super::cell::{has_digit, is_bare_number, is_missing, is_number, unit_of};
 use crate::error::{Error, Result};
 
 /// A line of a text, in fields.
@@ -69,27 +69,20 @@ impl Layout {
         if let Some(comment) = comment.filter(|comment| !comment.fields.iter().any(|name| is_bare_number(name))) {
             return found(names(comment, fields), data, false);
         }
-        // Names between which there is one blank, above columns that more divide.
-        let words =
-            |record: &Record| record.fields.join(" ").split_whitespace().map(str::to_string).collect::<Vec<_>>();
-        let before = data.checked_sub(1).map(|at| &records[at]).filter(|before| is_aligned && is_header(before));
-        if let Some(names) = before.map(words).filter(|words| words.len() == fields) {
-            return found(names.iter().map(|name| cleaned(name)).collect(), data, false);
-        }
-        let before = data.checked_sub(1).map(|at| &records[at]).filter(|before| before.fields.len() + 1 == fields);
-        if let Some(before) = before
-            .filter(|before| is_aligned && fields > 2 && is_header(before) && is_bare_number(&records[data].fields[0]))
-        {
-            return found(names(before, fields - 1), data, true);
-        }
-        let before =
-            data.checked_sub(1).map(|at| &records[at]).filter(|before| before.fields.len() > 1 && is_header(before));
-        if let Some(before) = before.filter(|_| !is_aligned) {
-            return found(names(before, before.fields.len()), data, false).map(|found| Self {
-                fields: before.fields.len(),
-                is_named: false,
-                ..found
-            });
+        if let Some(before) = data.checked_sub(1).map(|at| &records[at]).filter(|before| is_header(before)) {
+            let count = before.fields.len();
+            // Names between which there is one blank, above columns that more divide.
+            let words: Vec<String> = before.fields.join(" ").split_whitespace().map(cleaned).collect();
+            if is_aligned && words.len() == fields {
+                return found(words, data, false);
+            }
+            if is_aligned && fields > 2 && count + 1 == fields && is_bare_number(&records[data].fields[0]) {
+                return found(names(before, fields - 1), data, true);
+            }
+            if !is_aligned && count > 1 {
+                let found = found(names(before, count), data, false);
+                return found.map(|found| Self { fields: count, is_named: false, ..found });
+            }
         }
         let unnamed = (1..=fields).map(|at| format!("column {at}")).collect();
         found(unnamed, data, false).map(|found| Self { is_named: false, ..found })
@@ -101,8 +94,7 @@ impl Layout {
     /// [`crate::error::Kind::Data`] where it has more fields than the names, and all are numbers.
     pub fn part(&self, record: &mut Record, apart: bool) -> Result<RecordKind> {
         let count = record.fields.len();
-        let starts_as_row =
-            record.fields.first().is_some_and(|first| first.contains(|letter: char| letter.is_ascii_digit()));
+        let starts_as_row = record.fields.first().is_some_and(|first| has_digit(first));
         if count == self.fields {
             if !starts_as_row
                 && is_header(record)
@@ -172,7 +164,7 @@ impl Layout {
 
 /// How many fields hold a digit and are short enough for a value.
 fn digits(record: &Record) -> usize {
-    let value = |field: &&String| field.len() < 60 && field.contains(|letter: char| letter.is_ascii_digit());
+    let value = |field: &&String| field.len() < 60 && has_digit(field);
     record.fields.iter().filter(value).count()
 }
 
