@@ -88,7 +88,7 @@ impl Table {
     pub fn names(path: &Path) -> Result<Vec<String>> {
         match form(path)? {
             TableFile::Parquet(parts) => Ok(describe(path, &parts)?.0),
-            TableFile::Text => Ok(Sheet::open(path)?.names().to_vec()),
+            TableFile::Text => Ok(Sheet::open(path)?.names()),
         }
     }
 

@@ -75,7 +75,7 @@ const NEARLY_ALL: f64 = 0.9;
 ///
 /// # Errors
 /// [`crate::error::Kind::Data`].
-pub(super) fn choose(profile: &[ColumnSample], hints: &Hints, query: &Query) -> Result<Choice> {
+pub(super) fn choose(profile: &[ColumnSample], hints: Hints, query: &Query) -> Result<Choice> {
     let columns: Vec<&ColumnSample> = profile.iter().filter(|column| column.is_numeric()).collect();
     let asked = query.y.as_deref().map(|asked| asked_for(profile, asked)).transpose()?;
     let x = match &query.x {
@@ -144,10 +144,9 @@ fn numeric<'p>(profile: &'p [ColumnSample], name: &str, flag: &str) -> Result<&'
     let derived = find(profile, &format!("{} (number)", seen.name)).filter(|seen| flag == "--x" && seen.is_numeric());
     derived.ok_or_else(|| {
         let text = seen.texts.iter().find(|text| !text.is_empty()).map_or(String::new(), |text| short(text));
-        let numbers: Vec<&str> =
-            profile.iter().filter(|column| column.is_numeric()).map(|column| column.name.as_str()).collect();
+        let numbers = profile.iter().filter(|column| column.is_numeric()).map(|column| &column.name);
         Error::data(format!("{flag}: the column `{}` contains text, such as `{text}`", short(name)))
-            .hint(format!("columns of numbers are: {}", shown(&numbers)))
+            .hint(format!("columns of numbers are: {}", shown(numbers)))
     })
 }
 

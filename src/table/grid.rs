@@ -2,7 +2,8 @@
 
 use std::path::Path;
 
-use super::cell::{is_missing, is_number};
+use super::cell::{has_digit, is_missing, is_number};
+use super::json::NamedValues;
 use super::layout::{Record, RecordKind, told_apart};
 use super::text::{self, Fields, Records};
 use super::{Hints, at_line, console, facts, json, log, pattern, refusal, wide};
@@ -21,7 +22,7 @@ pub(super) struct Grid {
 
 impl Grid {
     /// The grid of named values in rows that need not have the same names.
-    pub fn of_rows(rows: Vec<Vec<(String, String)>>) -> Self {
+    pub fn of_rows(rows: Vec<NamedValues>) -> Self {
         let mut names: Vec<String> = Vec::new();
         let mut places = std::collections::HashMap::new();
         let mut records = Vec::with_capacity(rows.len());
@@ -39,6 +40,11 @@ impl Grid {
         }
         records.iter_mut().for_each(|record| record.fields.resize(names.len(), String::new()));
         Self { names: told_apart(names), rows: records, ..Self::default() }
+    }
+
+    /// The same, of a tool whose columns are known; `None` without rows.
+    pub fn of_tool(rows: Vec<NamedValues>, x: &'static [&'static str], y: &'static [&'static str]) -> Option<Self> {
+        (!rows.is_empty()).then(|| Self { hints: Hints { x, y }, ..Self::of_rows(rows) })
     }
 
     pub fn column(&self, name: &str) -> Option<usize> {
@@ -145,7 +151,7 @@ impl Grid {
                 row.fields[time] = format!("{} {unit}", number / count);
             }
             (self.names[time], self.names[size]) = ("time".to_string(), "size".to_string());
-            self.hints = Hints { x: vec!["size", "function (number)", "group (number)"], y: vec!["time"] };
+            self.hints = Hints { x: &["size", "function (number)", "group (number)"], y: &["time"] };
         }
         let is_hyperfine =
             ["command", "mean", "stddev", "median", "user", "system"].iter().all(|name| self.column(name).is_some());
@@ -157,7 +163,7 @@ impl Grid {
     /// llama-bench names its tests `pp512`, `tg128`, and with a depth `pp512 @ d4096`, which it leaves out where it is 0.
     fn name_llama(&mut self) {
         let (Some(test), Some(_)) = (self.column("test"), self.column("t/s")) else { return };
-        self.hints = Hints { x: vec!["test (number)"], y: vec!["t/s"] };
+        self.hints = Hints { x: &["test (number)"], y: &["t/s"] };
         if self.cells(test).any(|cell| cell.contains(" @ d")) {
             let bare = |cell: &&mut String| !cell.contains(" @ d");
             self.rows
@@ -193,7 +199,7 @@ pub(super) fn of_text(text: &str, path: &Path) -> Result<Grid> {
     refusal::of_known(text).map_or(Ok(()), |error| Err(here(error)))?;
     let table = text::recognise(text);
     // Names with numbers in them are the first line of a log.
-    let is_log = |name: &String| name.contains(|letter: char| letter.is_ascii_digit()) && name.contains([':', '=']);
+    let is_log = |name: &String| has_digit(name) && name.contains([':', '=']);
     if table.as_ref().is_none_or(|(_, layout)| !layout.is_named || layout.names.iter().any(is_log))
         && let Some(grid) = facts::grid(text)
     {

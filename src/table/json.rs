@@ -81,15 +81,15 @@ fn note_of_unread(first: usize, count: usize) -> String {
 }
 
 fn of_value(value: &Value) -> Result<Grid> {
-    if let Some((rows, hints)) = tools::rows(value)? {
-        return Ok(Grid { hints, ..Grid::of_rows(rows) });
+    if let Some(grid) = tools::grid(value)? {
+        return Ok(grid);
     }
     let found = rows(value, 0).filter(|found| !found.rows.is_empty());
     let found = found.ok_or_else(|| refusal::of_json("this JSON contains no list of measurements"))?;
     let mut grid = Grid::of_rows(found.rows);
     if !found.left_out.is_empty() {
-        let names: Vec<&str> = found.left_out.iter().map(String::as_str).collect();
-        grid.notes.push(format!("other lists of this JSON have other columns, and are left out: {}", shown(&names)));
+        let names = shown(&found.left_out);
+        grid.notes.push(format!("other lists of this JSON have other columns, and are left out: {names}"));
     }
     // Values that say nothing, and lists within a row, are no columns.
     grid.hints = tools::hints(&grid.names);

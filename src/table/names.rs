@@ -1,24 +1,17 @@
 //! The meaning of a column's name: a time or a rate and its unit, or a size and what it counts.
 
 use crate::foreign;
+use crate::settings::named;
 
-/// Whether a larger value is slower or faster.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum TimeOrRate {
-    /// Larger is slower.
-    #[default]
-    Time,
-    /// Work over time: larger is faster.
-    Rate,
-}
-
-impl TimeOrRate {
-    /// The value in JSON and on the command line.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Time => "time",
-            Self::Rate => "rate",
-        }
+named! {
+    /// Whether a larger value is slower or faster.
+    #[derive(Default)]
+    TimeOrRate {
+        /// Larger is slower.
+        #[default]
+        Time = "time",
+        /// Work over time: larger is faster.
+        Rate = "rate",
     }
 }
 
@@ -572,9 +565,6 @@ pub(super) const SETTINGS: &[&str] = &[
     "num_layers",
     "n_layer",
 ];
-/// In which sizes may be given.
-const AMOUNTS: &[&str] = &["_bytes", "_b", "_kb", "_mb", "_gb", "_kib", "_mib", "_gib"];
-
 /// How columns of bytes end, and the unit.
 const BYTES: &[(&str, &str)] = &[
     ("_bytes", "bytes"),
@@ -608,7 +598,11 @@ fn bare(column: &str) -> String {
         "no_of_",
     ];
     let stripped = BEFORE.iter().find_map(|before| plain.strip_prefix(before)).unwrap_or(&plain);
-    let amount = AMOUNTS.iter().find_map(|amount| stripped.strip_suffix(amount)).unwrap_or(stripped);
+    let amount = BYTES
+        .iter()
+        .find_map(|(end, _)| stripped.strip_suffix(end))
+        .or(stripped.strip_suffix("_b"))
+        .unwrap_or(stripped);
     let apart = plain_of(&apart(column));
     [&plain[..], stripped, amount, &apart].into_iter().find(|name| known(name)).unwrap_or(amount).to_string()
 }

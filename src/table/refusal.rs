@@ -122,9 +122,10 @@ pub(super) fn of_json(what: &str) -> Error {
 }
 
 /// The names for a message.
-pub(super) fn shown(names: &[&str]) -> String {
+pub(super) fn shown<T: AsRef<str>>(names: impl IntoIterator<Item = T>) -> String {
+    let names: Vec<String> = names.into_iter().map(|name| short(name.as_ref())).collect();
     let more = if names.len() > SHOWN { format!(" and {} more", names.len() - SHOWN) } else { String::new() };
-    names.iter().take(SHOWN).map(|name| short(name)).collect::<Vec<_>>().join(", ") + &more
+    names[..names.len().min(SHOWN)].join(", ") + &more
 }
 
 pub(super) fn short(name: &str) -> String {
@@ -132,9 +133,8 @@ pub(super) fn short(name: &str) -> String {
 }
 
 /// The message where several columns may be meant.
-pub(super) fn ambiguous(what: &str, columns: &[String], flag: &str) -> Error {
-    let names: Vec<&str> = columns.iter().map(String::as_str).collect();
-    Error::data(format!("several columns could be the {what}: {}", shown(&names)))
+pub(super) fn ambiguous<T: AsRef<str>>(what: &str, columns: impl IntoIterator<Item = T>, flag: &str) -> Error {
+    Error::data(format!("several columns could be the {what}: {}", shown(columns)))
         .hint(format!("name one with `{flag} COLUMN`"))
 }
 

@@ -1,7 +1,5 @@
 //! Which columns of a table hold the times or rates that were measured.
 
-use std::collections::BTreeMap;
-
 use super::cell::is_missing;
 use super::names::{Reading, STEP_TIMES, TimeOrRate, is_batch_size, is_setting, is_size};
 use super::refusal::{ambiguous, short, shown};
@@ -16,7 +14,7 @@ const MOST_VALUES: usize = 8;
 pub(super) fn y_of(
     profile: &[ColumnSample],
     columns: &[&ColumnSample],
-    hints: &Hints,
+    hints: Hints,
     asked: Option<TimeOrRate>,
 ) -> Result<Vec<String>> {
     let fits = |reading: &Reading, kind: TimeOrRate| {
@@ -75,8 +73,8 @@ pub(super) fn y_of(
         let what = format!("`{}` holds `{}`, which is not read as a number", short(name), short(cell));
         return Err(Error::data(what).hint("write its cells as `5226.8`, or name another column with `--y COLUMN`"));
     }
-    let names: Vec<&str> = profile.iter().map(|column| column.name.as_str()).collect();
-    Err(Error::data(format!("no column looks like the {what}; the columns are: {}", shown(&names)))
+    let names = shown(profile.iter().map(|column| &column.name));
+    Err(Error::data(format!("no column looks like the {what}; the columns are: {names}"))
         .hint("name it with `--y COLUMN`"))
 }
 
@@ -101,27 +99,22 @@ fn several(mut found: Vec<&(&ColumnSample, Reading)>, what: &str) -> Result<Vec<
     let holds = |(_, reading): &(&ColumnSample, Reading), words: &[&str]| {
         reading.stem.split('_').any(|word| words.contains(&word))
     };
-    if found.iter().any(|one| holds(one, TYPICAL)) {
-        found.retain(|one| holds(one, TYPICAL));
-    } else if found.iter().any(|one| !holds(one, EXTREME)) {
-        found.retain(|one| !holds(one, EXTREME));
-    }
+    let has_typical = found.iter().any(|one| holds(one, TYPICAL));
+    prefer(&mut found, |one| if has_typical { holds(one, TYPICAL) } else { !holds(one, EXTREME) });
     // Values that stay the same were set.
-    if found.iter().any(|(seen, _)| seen.varies()) {
-        found.retain(|(seen, _)| seen.varies());
-    }
-    if found.iter().any(|(_, reading)| !reading.unit.is_empty()) {
-        found.retain(|(_, reading)| !reading.unit.is_empty());
-    }
-    let mut by_unit: BTreeMap<&str, usize> = BTreeMap::new();
-    found.iter().for_each(|(_, reading)| *by_unit.entry(&reading.unit).or_default() += 1);
-    let most = by_unit.values().copied().max().unwrap_or(0);
-    let unit = found
-        .iter()
-        .map(|(_, reading)| reading.unit.clone())
-        .find(|unit| by_unit[&unit[..]] == most)
-        .unwrap_or_default();
-    let names: Vec<String> =
-        found.iter().filter(|(_, reading)| reading.unit == unit).map(|(seen, _)| seen.name.clone()).collect();
+    prefer(&mut found, |(seen, _)| seen.varies());
+    prefer(&mut found, |(_, reading)| !reading.unit.is_empty());
+    let count = |unit: &str| found.iter().filter(|(_, reading)| reading.unit == unit).count();
+    let most = found.iter().map(|(_, reading)| count(&reading.unit)).max();
+    let usual = found.iter().map(|(_, reading)| &reading.unit).find(|unit| Some(count(unit)) == most);
+    let usual = found.iter().filter(|(_, reading)| Some(&reading.unit) == usual);
+    let names: Vec<String> = usual.map(|(seen, _)| seen.name.clone()).collect();
     if names.len() > MOST_VALUES { Err(ambiguous(&format!("measured {what}"), &names, "--y")) } else { Ok(names) }
+}
+
+/// Keeps the better ones, where there are any.
+fn prefer<T>(found: &mut Vec<&T>, is_better: impl Fn(&T) -> bool) {
+    if found.iter().any(|one| is_better(one)) {
+        found.retain(|one| is_better(one));
+    }
 }
