@@ -168,6 +168,20 @@ impl Examples {
     }
 }
 
+/// The two parts of a set before they are normalised.
+#[derive(Debug)]
+struct UnnormalisedSet {
+    what: &'static str,
+    shape: Shape,
+    classes: usize,
+    /// Measured on the training part, where that is in memory.
+    normal: Normal,
+    train: Box<dyn Source>,
+    test: Option<Box<dyn Source>>,
+    /// See [`DataSet::notices`].
+    notices: Vec<String>,
+}
+
 /// A data set: examples to train on, and others to test with.
 #[derive(Clone, Debug)]
 pub struct DataSet {

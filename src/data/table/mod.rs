@@ -14,7 +14,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 
 use super::image::Image;
-use super::{Source, fingerprint, fingerprint_of_all, spread};
+use super::{Normal, Source, UnnormalisedSet, fingerprint, fingerprint_of_all, spread};
 use crate::device::free_memory;
 use crate::error::{Error, Kind, Result};
 use crate::network::Shape;
@@ -25,7 +25,7 @@ use splits::Files;
 
 /// Encoded images in memory.
 #[derive(Debug)]
-pub struct Encoded {
+struct Encoded {
     files: Vec<PathBuf>,
     rows: Vec<ImageRow>,
     shape: Shape,
@@ -41,23 +41,12 @@ struct ImageRow {
     label: u32,
 }
 
-/// A data set of Parquet files.
-#[derive(Debug)]
-pub struct ParquetDataSet {
-    pub train: Encoded,
-    pub test: Option<Encoded>,
-    pub shape: Shape,
-    pub classes: usize,
-    /// What the names of the files decided, where that may surprise.
-    pub notice: Option<String>,
-}
-
 /// Reads the images of all files, encoded as they are: so many of each part, all where that is not said.
 ///
 /// # Errors
 /// [`Kind::Data`] if a file is damaged or lacks a column, or if a label is not a class: with the file, the row, and the path that
 /// the image had. [`Kind::OutOfMemory`] if the images do not fit into memory. [`Kind::Io`].
-pub fn open(data: &Data) -> Result<ParquetDataSet> {
+pub(super) fn open(data: &Data) -> Result<UnnormalisedSet> {
     let Files { train, test } = splits::find(data)?;
     let notice = notice(data, &test);
     let mut train = SplitRows::read(train, data, "examples", data.examples)?;
@@ -74,8 +63,17 @@ pub fn open(data: &Data) -> Result<ParquetDataSet> {
     let classes = classes(&mut train, test.as_mut())?;
     let decoded = train.rows.iter().map(|row| row.decode(&train.files));
     let shape = Image::first_shape(decoded)?;
-    let encoded = |SplitRows { files, rows, .. }: SplitRows| Encoded { files, rows, shape };
-    Ok(ParquetDataSet { train: encoded(train), test: test.map(encoded), shape, classes, notice })
+    let encoded =
+        |SplitRows { files, rows, .. }: SplitRows| -> Box<dyn Source> { Box::new(Encoded { files, rows, shape }) };
+    Ok(UnnormalisedSet {
+        what: "images from Parquet files",
+        shape,
+        classes,
+        normal: Normal::symmetric(shape.channels()),
+        train: encoded(train),
+        test: test.map(encoded),
+        notices: notice.into_iter().collect(),
+    })
 }
 
 fn notice(data: &Data, test: &[PathBuf]) -> Option<String> {

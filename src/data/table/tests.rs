@@ -3,8 +3,8 @@ use std::sync::Arc;
 use polars::prelude::{Column, DataFrame, IntoColumn, NamedFrom, ParquetWriter, Series, StructChunked};
 
 use super::*;
+use crate::data::Examples;
 use crate::data::loader::{Loader, Options};
-use crate::data::{Examples, Normal};
 use crate::spec::data::DataSource;
 
 /// A grey PNG of 3 x 2 pixels, each of them `value`.
@@ -60,9 +60,9 @@ fn set(folder: &Path) -> Data {
 fn the_rows_of_all_files_are_the_examples_in_their_order() {
     let folder = tempfile::tempdir().expect("a folder");
     let tables = set(folder.path());
-    let ParquetDataSet { train, test, shape, classes, notice } = open(&tables).expect("a data set");
-    assert_eq!((shape, classes, notice), (Shape::Maps { channels: 1, height: 2, width: 3 }, 10, None));
-    assert_eq!((train.count(), test.as_ref().map(Source::count)), (20, Some(5)));
+    let UnnormalisedSet { train, test, shape, classes, notices, .. } = open(&tables).expect("a data set");
+    assert_eq!((shape, classes, notices.len()), (Shape::Maps { channels: 1, height: 2, width: 3 }, 10, 0));
+    assert_eq!((train.count(), test.map(|test| test.count())), (20, Some(5)));
     let mut bytes = [0; 6];
     for index in 0..20 {
         assert_eq!(train.read(index, &mut bytes).expect("decoded"), index as u32 % 10);
@@ -84,10 +84,10 @@ fn without_a_part_for_tests_one_for_validation_is_taken_and_said() {
     let folder = tempfile::tempdir().expect("a folder");
     write(&folder.path().join("train.parquet"), vec![images(&[1, 2]), labels(&[0, 1])]);
     let alone = open(&tables(folder.path())).expect("a data set");
-    assert!(alone.test.is_none() && alone.notice.expect("said").contains("no accuracy is measured"));
+    assert!(alone.test.is_none() && alone.notices[0].contains("no accuracy is measured"));
     write(&folder.path().join("validation.parquet"), vec![images(&[1, 2]), labels(&[0, 1])]);
     let both = open(&tables(folder.path())).expect("a data set");
-    assert!(both.test.is_some() && both.notice.expect("said").ends_with("measured on validation.parquet"));
+    assert!(both.test.is_some() && both.notices[0].ends_with("measured on validation.parquet"));
 }
 
 #[test]
@@ -176,7 +176,7 @@ fn a_damaged_row_names_the_file_the_row_and_the_path() {
     assert!(said(3).contains("row 3 (d.png): the image cannot be read"));
     assert_eq!(opened.train.read(1, &mut pixels).expect("decoded"), 1);
     // The loader leaves damaged images out or fails, as with the files of a folder.
-    let examples = Arc::new(Examples::new(Box::new(opened.train), Normal::symmetric(1), opened.shape));
+    let examples = Arc::new(Examples::new(opened.train, opened.normal, opened.shape));
     for workers in [0, 2] {
         let options =
             Options { batch_size: 4, workers, prefetch: 1, shuffle: false, drop_last: false, seed: 1, skip: true };
@@ -236,10 +236,10 @@ fn hub() -> PathBuf {
 
 #[test]
 fn a_data_set_of_hugging_faces_datasets_is_read_as_it_was_written() {
-    let ParquetDataSet { train, test, shape, classes, notice } = open(&tables(&hub())).expect("a data set");
+    let UnnormalisedSet { train, test, shape, classes, notices, .. } = open(&tables(&hub())).expect("a data set");
     let test = test.expect("a part for tests");
     // Three classes are declared, and two of them occur.
-    assert_eq!((train.count(), test.count(), classes, notice), (20, 6, 3, None));
+    assert_eq!((train.count(), test.count(), classes, notices.len()), (20, 6, 3, 0));
     assert_eq!(shape, Shape::Maps { channels: 3, height: 6, width: 8 });
     let mut bytes = vec![0; 3 * 48];
     for (source, first) in [(&train, 0), (&test, 20)] {
