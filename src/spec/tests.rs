@@ -1,8 +1,8 @@
 use std::collections::BTreeSet;
 
 use super::*;
-use crate::network::custom::{OperationSpec, PaddingSpec};
-use crate::network::{Extent, Family};
+use crate::network::Family;
+use crate::network::custom::OperationSpec;
 use crate::settings::own::Fresh;
 use crate::settings::{AXES, Axis, Value};
 use crate::study::Spec;
@@ -138,22 +138,14 @@ fn all_threads_are_the_cores_that_there_are_and_no_setting_of_a_gpu() {
 }
 
 #[test]
-fn layers_of_ones_own_are_decoded() {
+fn what_a_layer_does_not_say_is_written_out() {
     let experiment = parse(
         "[model]\ninput = [1, 9, 9]\n[[model.layers]]\ntype = \"conv2d\"\nout_channels = 4\nkernel = 3\n[[model.layers]]\ntype = \"flatten\"",
     )
     .expect("valid");
-    let layers = experiment.model.layers.expect("layers");
-    let expected = OperationSpec::Conv2d {
-        out_channels: 4,
-        kernel: Extent::square(3),
-        stride: Extent::square(1),
-        padding: PaddingSpec::Valid,
-        groups: 1,
-        bias: true,
-    };
-    assert_eq!(layers[0].operation, expected);
-    assert_eq!(layers[1].operation, OperationSpec::Flatten);
+    let usual = "out_channels = 4\nkernel = [3, 3]\nstride = [1, 1]\npadding = \"valid\"\ngroups = 1\nbias = true\n";
+    let text = experiment.to_toml();
+    assert!(text.contains(&format!("type = \"conv2d\"\n{usual}\n[[model.layers]]\ntype = \"flatten\"\n")), "{text}");
 }
 
 /// Every line: a spec, and what its refusal must say.
