@@ -12,7 +12,6 @@ mod console;
 mod facts;
 mod grid;
 mod json;
-mod latex;
 mod layout;
 mod log;
 pub mod names;
