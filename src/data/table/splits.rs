@@ -3,7 +3,10 @@
 //! Source of the names: Hugging Face's documentation of the structure of a data set's repository; `train-00000-of-00002.parquet` in the
 //! folder or in `data/`, or `train/0000.parquet` on the branch of converted files.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
+
+use regex::Regex;
 
 use crate::error::{Error, Result};
 use crate::os::look;
@@ -81,49 +84,31 @@ fn of_part(entries: &[PathBuf], names: &[&str]) -> Result<Vec<PathBuf>> {
     Ok(Vec::new())
 }
 
-/// Refuses a part of which files are missing: `train-00000-of-00002.parquet` without `train-00001-of-00002.parquet`.
+/// Refuses a part of which files are missing: `train-00000-of-00002.parquet` without `train-00001-of-00002.parquet`, whatever follows.
 fn are_all_there(files: &[PathBuf]) -> Result<()> {
-    let mut last = None;
+    // A folder may hold several thousand files of a part, and no more.
+    const MOST: u32 = 100_000;
+    let Ok(form) = Regex::new(r"^(.*?)([0-9]+)-of-([0-9]+)") else { return Ok(()) };
+    let mut parts: BTreeMap<[String; 2], BTreeSet<u32>> = BTreeMap::new();
     for file in files {
-        let name = file.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        let numbered = Numbered::read(&name);
-        if numbered == last {
-            continue;
+        let name = file.file_name().unwrap_or_default().to_string_lossy();
+        let Some((_, [before, number, of])) = form.captures(&name).map(|found| found.extract()) else { continue };
+        if number.len() == of.len()
+            && let Ok(number) = number.parse()
+        {
+            parts.entry([before, of].map(str::to_owned)).or_default().insert(number);
         }
-        last.clone_from(&numbered);
-        let Some(Numbered { before, width, of }) = numbered else { continue };
-        let first_missing = (0..of).find(|number| {
-            let begins = format!("{before}{number:0width$}-of-{of:0width$}");
-            !files.iter().any(|file| file.file_name().unwrap_or_default().to_string_lossy().starts_with(&begins))
-        });
-        if let Some(number) = first_missing {
-            let what = format!("{before}{number:0width$}-of-{of:0width$}.parquet is missing: {of} files make the part");
-            return Err(Error::data(what)
-                .at(file.with_file_name("").display().to_string())
+    }
+    for ([before, of], there) in parts {
+        let count = of.parse().ok().filter(|count| *count <= MOST).unwrap_or(0);
+        if let Some(number) = (0..count).find(|number| !there.contains(number)) {
+            let missing = format!("{before}{number:0width$}-of-{of}.parquet", width = of.len());
+            return Err(Error::data(format!("{missing} is missing: {count} files make the part"))
+                .at(files[0].with_file_name("").display().to_string())
                 .hint("fetch the missing file, or name those to use: train = \"FOLDER/train-*.parquet\" in [data]"));
         }
     }
     Ok(())
-}
-
-/// `train-00000-of-00002`, whatever follows.
-#[derive(Clone, PartialEq, Eq)]
-struct Numbered {
-    before: String,
-    width: usize,
-    of: u32,
-}
-
-impl Numbered {
-    fn read(name: &str) -> Option<Self> {
-        let (front, after) = name.split_once("-of-")?;
-        let digits = |text: &str| text.len() - text.trim_start_matches(|c: char| c.is_ascii_digit()).len();
-        let width = digits(after);
-        let of = after[..width].parse().ok()?;
-        let before = front.trim_end_matches(|c: char| c.is_ascii_digit());
-        // A folder may hold several thousand files of a part, and no more.
-        (front.len() - before.len() == width && of <= 100_000).then(|| Self { before: before.to_owned(), width, of })
-    }
 }
 
 /// A file, all Parquet files of a folder, or those whose names fit a pattern with one `*`.

@@ -1,19 +1,12 @@
-use std::sync::Arc;
-
 use polars::prelude::{Column, DataFrame, IntoColumn, NamedFrom, ParquetWriter, Series, StructChunked};
 
 use super::*;
-use crate::data::Examples;
-use crate::data::loader::{Loader, Options};
+use crate::data::image::tests::encoded;
 use crate::spec::data::DataSource;
 
 /// A grey PNG of 3 x 2 pixels, each of them `value`.
 fn png(value: u8) -> Vec<u8> {
-    let mut contents = Vec::new();
-    let mut encoder = png::Encoder::new(&mut contents, 3, 2);
-    encoder.set_color(png::ColorType::Grayscale);
-    encoder.write_header().expect("a header").write_image_data(&[value; 6]).expect("written");
-    contents
+    encoded(3, 2, png::ColorType::Grayscale, &[value; 6])
 }
 
 /// The column of `datasets`: the images of such values, and a path for each.
@@ -175,46 +168,16 @@ fn a_damaged_row_names_the_file_the_row_and_the_path() {
     assert!(said(2).contains("row 2 (c.png): the row contains no bytes of an image"));
     assert!(said(3).contains("row 3 (d.png): the image cannot be read"));
     assert_eq!(opened.train.read(1, &mut pixels).expect("decoded"), 1);
-    // The loader leaves damaged images out or fails, as with the files of a folder.
-    let examples = Arc::new(Examples::new(opened.train, opened.normal, opened.shape));
-    for workers in [0, 2] {
-        let options =
-            Options { batch_size: 4, workers, prefetch: 1, shuffle: false, drop_last: false, seed: 1, skip: true };
-        let mut loader = Loader::new(Arc::clone(&examples), options).expect("a loader");
-        loader.begin(0);
-        let batch = loader.next_batch().expect("goes on").expect("a batch");
-        assert_eq!((batch.labels.as_slice(), batch.skipped.len()), (&[1][..], 3));
-        assert!(batch.skipped[0].contains("row 0 (a.gif)"), "{:?}", batch.skipped);
-        let mut loader = Loader::new(Arc::clone(&examples), Options { skip: false, ..options }).expect("a loader");
-        loader.begin(0);
-        assert!(loader.next_batch().expect_err("refused").to_string().contains("row 0 (a.gif)"));
-    }
 }
 
 #[test]
-fn the_batches_are_the_same_whatever_the_workers() {
+fn an_opened_set_has_a_title_and_its_bytes_become_numbers_from_minus_one_to_one() {
     let folder = tempfile::tempdir().expect("a folder");
     let data = crate::data::open(&set(folder.path()), 1).expect("a data set");
     assert_eq!(data.title, "20 images from Parquet files, tested on 5");
-    let batches = |workers| {
-        let options =
-            Options { batch_size: 6, workers, prefetch: 2, shuffle: true, drop_last: false, seed: 3, skip: false };
-        let mut loader = Loader::new(Arc::clone(&data.train), options).expect("a loader");
-        let mut seen = Vec::new();
-        for epoch in 0..2 {
-            loader.begin(epoch);
-            while let Some(batch) = loader.next_batch().expect("a batch") {
-                seen.push((batch.inputs.clone(), batch.labels.clone()));
-            }
-        }
-        seen
-    };
-    let alone = batches(0);
-    // (value / 255 - 0.5) / 0.5, and the class is the value's last digit.
-    let (inputs, classes) = &alone[0];
-    let value = ((inputs[0] * 0.5 + 0.5) * 255.0).round() as u32;
-    assert_eq!((alone.len(), value % 10), (8, classes[0]));
-    assert!([1, 3].into_iter().all(|workers| batches(workers) == alone));
+    let mut numbers = [0.0; 6];
+    assert_eq!(data.train.read(13, &mut Vec::new(), &mut numbers).expect("decoded"), 3);
+    assert!(numbers.iter().all(|number| (number - (13.0 / 127.5 - 1.0)).abs() < 1e-6), "{numbers:?}");
 }
 
 #[test]
