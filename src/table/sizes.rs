@@ -21,40 +21,39 @@ pub(super) fn x_of<'p>(
     hints: Hints,
     ys: &[String],
 ) -> Result<&'p ColumnSample> {
-    let free: Vec<&ColumnSample> = columns.iter().copied().filter(|column| !ys.contains(&column.name)).collect();
+    let those = |of: &[&'p ColumnSample], is_one: &dyn Fn(&ColumnSample) -> bool| -> Vec<&'p ColumnSample> {
+        of.iter().copied().filter(|column| is_one(column)).collect()
+    };
+    let free = those(columns, &|column| !ys.contains(&column.name));
     let hinted = hints.x.iter().find_map(|name| free.iter().find(|column| column.name == *name && column.varies()));
     if let Some(seen) = hinted {
         return Ok(seen);
     }
-    let mut batches: Vec<&ColumnSample> = free.iter().copied().filter(|column| is_batch_size(&column.name)).collect();
+    let mut batches = those(&free, &|column| is_batch_size(&column.name));
     batches.sort_by_key(|column| (!column.varies(), batch_rank(&column.name)));
     let other_varies = free.iter().any(|column| is_size(&column.name) && column.varies());
     if let Some(batch) = batches.first().filter(|batch| batch.varies() || !other_varies) {
         return Ok(batch);
     }
     for is_one in [is_size, is_setting, may_be_size] {
-        let sizes: Vec<&ColumnSample> = free.iter().copied().filter(|column| is_one(&column.name)).collect();
-        let moving: Vec<&ColumnSample> = sizes.iter().copied().filter(|column| column.varies()).collect();
-        match (&moving[..], &sizes[..]) {
-            ([], []) => {}
-            ([], [first, ..]) if free.iter().all(|column| !column.varies() || column.is_value()) => return Ok(first),
-            ([], _) => {}
-            (moving, _) => return decide(moving),
+        let sizes = those(&free, &|column| is_one(&column.name));
+        let moving = those(&sizes, &ColumnSample::varies);
+        match sizes.first() {
+            Some(_) if !moving.is_empty() => return decide(&moving),
+            Some(first) if free.iter().all(|column| !column.varies() || column.is_value()) => return Ok(first),
+            _ => {}
         }
     }
-    let open: Vec<&ColumnSample> = free
-        .iter()
-        .copied()
-        .filter(|column| column.varies() && !column.is_value() && !column.is_time_stamp() && !column.is_repeat())
-        .filter(|column| !is_outcome(column))
-        .collect();
-    let (derived, plain): (Vec<&ColumnSample>, Vec<&ColumnSample>) =
-        open.into_iter().partition(|column| column.is_derived());
-    let whole: Vec<&ColumnSample> = plain.iter().copied().filter(|column| column.is_whole()).collect();
+    let is_open = |column: &ColumnSample| {
+        let is_other = column.is_value() || column.is_time_stamp() || column.is_repeat() || is_outcome(column);
+        column.varies() && !is_other
+    };
+    let (derived, plain): (Vec<_>, Vec<_>) = those(&free, &is_open).into_iter().partition(|column| column.is_derived());
+    let whole = those(&plain, &ColumnSample::is_whole);
     let values_left = columns.len() > plain.len();
     match (&plain[..], &whole[..], &derived[..]) {
         // A size in a name, beside a number that is none.
-        ([_], [], [first, ..]) => return Ok(first),
+        ([_], [], [first, ..]) | ([], _, [first, ..]) => return Ok(first),
         ([one], _, _) if values_left => return Ok(one),
         (_, [one], _) => return Ok(one),
         ([first, others @ ..], _, _)
@@ -62,7 +61,6 @@ pub(super) fn x_of<'p>(
         {
             return Ok(first);
         }
-        ([], _, [first, ..]) => return Ok(first),
         _ => {}
     }
     let is_step = |column: &&&ColumnSample| STEPS.contains(&&seen::plain(&column.name)[..]) && column.varies();
