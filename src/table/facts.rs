@@ -196,11 +196,6 @@ fn is_time_of_day(word: &str) -> bool {
 mod tests {
     use super::*;
 
-    fn read(text: &str) -> (String, Vec<String>) {
-        let grid = grid(text).expect("a table");
-        (grid.names.join(","), grid.rows.iter().map(|row| row.fields.join(",")).collect())
-    }
-
     fn lines(line: impl Fn(u32) -> String) -> String {
         (1..=4).map(|i| line(8 * i)).collect()
     }
@@ -235,7 +230,7 @@ mod tests {
                 "32/,32.5,1",
             ),
         ] {
-            let (found, rows) = read(&text);
+            let (found, rows) = grid(&text).expect("a table").joined();
             assert_eq!((found.as_str(), rows.len(), rows[3].as_str()), (names, 4, last), "{text}");
         }
     }

@@ -235,11 +235,10 @@ impl Sheet {
 
     fn of_stream(path: &Path, head: &str, separator: u8, layout: Layout) -> Result<Self> {
         let mut rows = Vec::new();
-        rows_of(head.as_bytes(), separator, &layout, &mut |record| {
+        rows_of(head.as_bytes(), path, separator, &layout, &mut |record| {
             rows.push(record.clone());
             Ok(rows.len() < PROFILED)
-        })
-        .map_err(|(line, e)| at_line(e, path, line))?;
+        })?;
         let grid = Grid { names: layout.names.clone(), rows, semicolons: separator == b';', ..Grid::default() };
         Ok(Self { body: Body::Stream(separator, layout), ..Self::of_grid(path, grid) })
     }
@@ -310,8 +309,7 @@ impl Sheet {
             Body::Columns(_) => {}
             Body::Stream(separator, layout) => {
                 let source = source::open(&self.path)?;
-                let end = rows_of(source, *separator, layout, &mut take);
-                if let Some(line) = end.map_err(|(line, e)| at_line(e, &self.path, line))? {
+                if let Some(line) = rows_of(source, &self.path, *separator, layout, &mut take)? {
                     let note = std::iter::once(grid::note_of_end(line));
                     self.notes_at_end.get_or_init(|| self.notes.iter().cloned().chain(note).collect());
                 }
@@ -348,24 +346,24 @@ fn at_line(error: Error, path: &Path, line: usize) -> Error {
     error.at(if line == 0 { path.to_string() } else { format!("{path}:{line}") })
 }
 
-/// The rows of a table of separated fields, until it ends or `each` has enough: the line before which it ends, if more follows. An error comes with
-/// its line, or 0 if `each` refused.
+/// The rows of a table of separated fields, until it ends or `each` has enough: the line before which it ends, if more follows.
 fn rows_of(
     text: impl std::io::BufRead,
+    path: &Path,
     separator: u8,
     layout: &Layout,
     each: &mut dyn FnMut(&Record) -> Result<bool>,
-) -> Result<Option<usize>, (usize, Error)> {
+) -> Result<Option<usize>> {
     let mut reader = text::reader(Lines::of(text), separator);
     let mut bytes = csv::ByteRecord::new();
     let mut record = Record::default();
-    let mut last = 0;
-    let failed = |e: csv::Error, line: usize| (line, Error::data(format!("the text cannot be read any further: {e}")));
-    while reader.read_byte_record(&mut bytes).map_err(|e| failed(e, last))? {
+    let failed = |e: csv::Error, line: usize| {
+        at_line(Error::data(format!("the text cannot be read any further: {e}")), path, line)
+    };
+    while reader.read_byte_record(&mut bytes).map_err(|e| failed(e, record.line))? {
         // The place of a record is where the empty lines before it begin.
         let begins = bytes.position().map_or(0, csv::Position::line);
         record.line = begins.max(reader.position().line().saturating_sub(1)) as usize;
-        last = record.line;
         if record.line < layout.first || bytes.get(0).is_some_and(|first| first.starts_with(b"#")) {
             continue;
         }
@@ -378,12 +376,13 @@ fn rows_of(
             }
         }
         if let Some(error) = text::unclosed(&record, separator, layout.names.len()) {
-            return Err((last, error));
+            return Err(at_line(error, path, record.line));
         }
-        if layout.part(&mut record, false).map_err(|e| (last, e))? == RecordKind::End {
-            return Ok(Some(last));
+        let line = record.line;
+        if layout.part(&mut record, false).map_err(|e| at_line(e, path, line))? == RecordKind::End {
+            return Ok(Some(line));
         }
-        if !each(&record).map_err(|e| (0, e))? {
+        if !each(&record).map_err(|e| at_line(e, path, 0))? {
             break;
         }
     }

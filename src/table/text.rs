@@ -181,20 +181,19 @@ fn is_types(line: &str) -> bool {
 fn with_units(comments: &mut [Record], text: &str) {
     let lines: Vec<&str> = text.lines().collect();
     for at in 1..comments.len() {
-        let is_units = comments[at].fields.iter().all(|field| field.starts_with('(') && field.ends_with(')'));
-        if !is_units || comments[at].fields.is_empty() || comments[at - 1].line + 1 != comments[at].line {
+        let [.., names, units] = &mut comments[..=at] else { continue };
+        let is_unit = |field: &String| field.starts_with('(') && field.ends_with(')');
+        if units.fields.is_empty() || !units.fields.iter().all(is_unit) || names.line + 1 != units.line {
             continue;
         }
-        let ends = |line: usize| ends(lines.get(line - 1).copied().unwrap_or(""));
-        let (names, units) = (ends(comments[at - 1].line), ends(comments[at].line));
-        if names.len() != comments[at - 1].fields.len() || units.len() != comments[at].fields.len() {
+        let ends = |record: &Record| ends(lines.get(record.line - 1).copied().unwrap_or_default());
+        let (own, below) = (ends(names), ends(units));
+        if (own.len(), below.len()) != (names.fields.len(), units.fields.len()) {
             continue;
         }
-        for (unit, end) in comments[at].fields.clone().into_iter().zip(units) {
-            let nearest = (0..names.len()).min_by_key(|&name| names[name].abs_diff(end));
-            if let Some(name) = nearest {
-                let named = &mut comments[at - 1].fields[name];
-                *named = format!("{} {unit}", cleaned(named));
+        for (unit, end) in units.fields.iter().zip(below) {
+            if let Some(name) = (0..own.len()).min_by_key(|&name| own[name].abs_diff(end)) {
+                names.fields[name] = format!("{} {unit}", cleaned(&names.fields[name]));
             }
         }
     }
