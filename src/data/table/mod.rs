@@ -119,7 +119,7 @@ impl SplitRows {
             return Err(Error::data("there are no rows").at(first.display().to_string()));
         }
         let count = limit.unwrap_or(all).min(all);
-        Room { bytes, rows: all, wanted: count }.check(key, free_memory::bytes())?;
+        check_room(bytes, all, count, key, free_memory::bytes())?;
         let (mut kept, mut place) = (spread(all, count).peekable(), 0);
         let mut part =
             Self { files: Vec::new(), columns, rows: Vec::with_capacity(count), labels: SplitLabels::default() };
@@ -220,34 +220,20 @@ fn classes(train: &mut SplitRows, test: Option<&mut SplitRows>) -> Result<usize>
     Ok(names.len())
 }
 
-/// The memory that images take.
-struct Room {
-    /// The bytes of all images.
-    bytes: u64,
-    rows: usize,
-    wanted: usize,
-}
-
-impl Room {
-    /// Refuses what takes more than nine tenths of the free memory; the rest is the training's. Where the system does not say what is
-    /// free, nothing is refused.
-    fn check(&self, key: &str, free: Option<u64>) -> Result<()> {
-        let share = self.wanted as f64 / self.rows.max(1) as f64;
-        let needed = self.bytes as f64 * share;
-        let Some(free) = free.filter(|free| needed > 0.9 * *free as f64) else { return Ok(()) };
-        let gib = |bytes: f64| bytes / f64::from(1 << 30);
-        let fitting = (0.9 * free as f64 / self.bytes as f64 * self.rows as f64) as usize;
-        let what = format!(
-            "the encoded images of {} rows take about {:.2} GiB, and {:.2} GiB of memory are free",
-            self.wanted,
-            gib(needed),
-            gib(free as f64)
-        );
-        Err(Error::new(Kind::OutOfMemory, what).at("[data]").hint(format!(
-            "take fewer, evenly over all of them: `{key} = {fitting}`; or write the images into a folder for each class, of which \
-             `source = \"images\"` reads each when it is needed"
-        )))
-    }
+/// Refuses `wanted` images, if their share of the `bytes` of all `rows` is more than nine tenths of the free memory; the rest is the training's.
+/// Where the system does not say what is free, nothing is refused.
+fn check_room(bytes: u64, rows: usize, wanted: usize, key: &str, free: Option<u64>) -> Result<()> {
+    let needed = bytes as f64 * (wanted as f64 / rows.max(1) as f64);
+    let Some(free) = free.filter(|free| needed > 0.9 * *free as f64) else { return Ok(()) };
+    let gib = |bytes: f64| bytes / f64::from(1 << 30);
+    let fitting = (0.9 * free as f64 / bytes as f64 * rows as f64) as usize;
+    let (needed, free) = (gib(needed), gib(free as f64));
+    let what =
+        format!("the encoded images of {wanted} rows take about {needed:.2} GiB, and {free:.2} GiB of memory are free");
+    Err(Error::new(Kind::OutOfMemory, what).at("[data]").hint(format!(
+        "take fewer, evenly over all of them: `{key} = {fitting}`; or write the images into a folder for each class, of which \
+         `source = \"images\"` reads each when it is needed"
+    )))
 }
 
 /// What a message calls a row: the file, the row counted from 0, and the path that the image had.

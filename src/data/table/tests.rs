@@ -182,10 +182,10 @@ fn an_opened_set_has_a_title_and_its_bytes_become_numbers_from_minus_one_to_one(
 
 #[test]
 fn images_that_do_not_fit_in_memory_are_refused_with_how_many_would() {
-    let room = |wanted| Room { bytes: 10 << 30, rows: 1000, wanted };
+    let room = |wanted, free| check_room(10 << 30, 1000, wanted, "examples", free);
     let free = Some(4 << 30);
-    assert!(room(1000).check("examples", None).is_ok() && room(360).check("examples", free).is_ok());
-    let error = room(1000).check("examples", free).expect_err("refused");
+    assert!(room(1000, None).is_ok() && room(360, free).is_ok());
+    let error = room(1000, free).expect_err("refused");
     // By hand: nine tenths of 4 GiB hold 360 of 1,000 rows of 10 GiB.
     let said = error.to_string();
     assert!(said.contains("1000 rows take about 10.00 GiB, and 4.00 GiB of memory are free"), "{said}");
