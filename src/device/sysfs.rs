@@ -120,12 +120,10 @@ fn of_class(root: &FilesystemRoot, wanted: impl Fn(&str, &str) -> bool) -> Vec<P
 pub(super) fn is_address(name: &str) -> bool {
     let hexadecimal = |text: &str, least: usize| text.len() >= least && text.chars().all(|c| c.is_ascii_hexdigit());
     let Some((place, function)) = name.split_once('.') else { return false };
-    let place: Vec<&str> = place.splitn(3, ':').collect();
-    let [domain, rest @ ..] = place.as_slice() else { return false };
-    rest.len() == 2
-        && hexadecimal(domain, 4)
-        && rest.iter().all(|part| hexadecimal(part, 2))
-        && hexadecimal(function, 1)
+    let place: Vec<&str> = place.split(':').collect();
+    let is_place =
+        |[domain, bus, device]: [&str; 3]| hexadecimal(domain, 4) && hexadecimal(bus, 2) && hexadecimal(device, 2);
+    hexadecimal(function, 1) && <[&str; 3]>::try_from(place).is_ok_and(is_place)
 }
 
 /// The link of the device in the folder `path`.
