@@ -1,22 +1,18 @@
 //! The notation of the batch axis: `1..=70`, `1..71`, `1..=512 step 8`.
 
+use regex::Regex;
+
 /// Reads a range of batch sizes.
 ///
 /// # Errors
 /// A sentence that says what is wrong with it.
 pub(super) fn parse_range(text: &str, limit: usize) -> Result<Vec<usize>, String> {
-    let form = || form(text);
-    let (range, step) = match text.split_once("step") {
-        Some((range, step)) => (range, step.trim().parse::<usize>().map_err(|_| form())?),
-        None => (text, 1),
-    };
-    let (low, high, inclusive) = match (range.split_once("..="), range.split_once("..")) {
-        (Some((low, high)), _) => (low, high, true),
-        (None, Some((low, high))) => (low, high, false),
-        (None, None) => return Err(form()),
-    };
-    let number = |text: &str| text.trim().parse::<usize>().map_err(|_| form());
-    let (low, high) = (number(low)?, number(high)?);
+    let notation = Regex::new(r"^\s*(\d+)\s*\.\.(=?)\s*(\d+)\s*(?:step\s*(\d+)\s*)?$").ok();
+    let found = notation.as_ref().and_then(|notation| notation.captures(text)).ok_or_else(|| form(text))?;
+    let number =
+        |place: usize| found.get(place).map_or(Ok(1), |digits| digits.as_str().parse().map_err(|_| form(text)));
+    let (low, high, step): (usize, usize, usize) = (number(1)?, number(3)?, number(4)?);
+    let inclusive = &found[2] == "=";
     let end = if inclusive { high } else { high.saturating_sub(1) };
     if step == 0 {
         return Err("the step of a range must be at least 1".to_string());

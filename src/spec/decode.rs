@@ -116,16 +116,23 @@ pub(super) fn checked_name(
     finished: Result<()>,
     origin: &str,
 ) -> Result<String> {
-    let (version, name) = match (version, name, finished) {
-        (_, _, Err(unknown)) => return Err(unknown),
-        (Some(version), Some(name), Ok(())) => (version, name),
-        (None, _, _) => return Err(spec_error(origin, "version", "version = 1")),
-        (_, None, _) => return Err(spec_error(origin, "name", "name = \"vgg16\"")),
-    };
+    finished?;
+    let version = needed(version, origin, "version", "version = 1")?;
+    let name = needed(name, origin, "name", "name = \"vgg16\"")?;
     if version.integer(1, u64::from(u32::MAX))? != 1 {
         return Err(version.error("this batchstep reads version 1 of the spec").hint("install a newer batchstep"));
     }
     run_name(&name)
+}
+
+/// A value without which a document is none.
+pub(super) fn needed<'a, 'i>(
+    field: Option<Field<'a, 'i>>,
+    origin: &str,
+    key: &str,
+    example: &str,
+) -> Result<Field<'a, 'i>> {
+    field.ok_or_else(|| spec_error(origin, key, example))
 }
 
 pub(super) fn spec_error(origin: &str, key: &str, example: &str) -> Error {
