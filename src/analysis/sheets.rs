@@ -22,7 +22,7 @@ pub(super) fn series(path: &Path, sheet: &Sheet, query: &Query) -> Result<Vec<Se
     let used: Vec<String> = choice.ys.iter().chain(&choice.keys).cloned().collect();
     let others = other_names::of(sheet, path, &choice.x, &used)?;
     let gathering = |y: &String| {
-        let columns = Columns::chosen(sheet.names(), &choice, y, query, others.clone());
+        let columns = Columns::chosen(&sheet.names(), &choice, y, query, others.clone());
         Gathering::new(columns, most, None)
     };
     let mut gatherings: Vec<Gathering> = choice.ys.iter().map(gathering).collect();

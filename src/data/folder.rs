@@ -107,14 +107,11 @@ fn is_image(path: &Path) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::data::image::tests::encoded;
     use crate::error::Kind;
 
     fn png(path: &Path) {
-        let mut contents = Vec::new();
-        let mut encoder = png::Encoder::new(&mut contents, 2, 1);
-        encoder.set_color(png::ColorType::Grayscale);
-        encoder.write_header().expect("a header").write_image_data(&[1, 2]).expect("written");
-        std::fs::write(path, contents).expect("written");
+        std::fs::write(path, encoded(2, 1, png::ColorType::Grayscale, &[1, 2])).expect("written");
     }
 
     #[test]

@@ -4,10 +4,10 @@
 //! numbers, and the elements. Everything that a file claims is checked against its length.
 
 use std::fs::File;
-use std::io::{BufReader, Read};
+use std::io::{self, BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 
-use flate2::read::MultiGzDecoder;
+use flate2::bufread::MultiGzDecoder;
 
 use super::Labelled;
 use crate::error::{Error, Result};
@@ -101,24 +101,16 @@ fn elements<const N: usize>(path: &Path) -> Result<([usize; N], Vec<u8>)> {
 
 /// The bytes of a file, decompressed where it begins as gzip does.
 fn content(path: &Path) -> Result<Vec<u8>> {
-    let file = File::open(path).map_err(|e| Error::io("open the file", path, &e))?;
-    let mut start = [0; 2];
-    let mut reader = BufReader::new(file);
-    let read = reader.read(&mut start).map_err(|e| Error::io("read the file", path, &e))?;
-    let all = start[..read].chain(reader);
+    let failed = |e: io::Error| Error::io("read the file", path, &e);
+    let mut reader = BufReader::new(File::open(path).map_err(|e| Error::io("open the file", path, &e))?);
+    let is_compressed = reader.fill_buf().map_err(failed)?.starts_with(&[0x1f, 0x8b]);
+    let all: Box<dyn Read> = if is_compressed { Box::new(MultiGzDecoder::new(reader)) } else { Box::new(reader) };
     let mut bytes = Vec::new();
-    let compressed = start == [0x1f, 0x8b];
-    let result = if compressed {
-        MultiGzDecoder::new(all).take(LARGEST).read_to_end(&mut bytes)
-    } else {
-        all.take(LARGEST).read_to_end(&mut bytes)
-    };
-    match result {
-        Ok(_) => Ok(bytes),
-        Err(error) if compressed => Err(Error::data(format!("not a whole gzip file: {error}"))
+    match all.take(LARGEST).read_to_end(&mut bytes) {
+        Err(error) if is_compressed => Err(Error::data(format!("not a whole gzip file: {error}"))
             .at(path.display().to_string())
             .hint("get the file again")),
-        Err(error) => Err(Error::io("read the file", path, &error)),
+        read => read.map_err(failed).map(|_| bytes),
     }
 }
 

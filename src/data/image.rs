@@ -134,11 +134,11 @@ fn jpeg(contents: &[u8]) -> Result<Image, String> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
 
-    /// A PNG of the test's own, by the crate that reads it.
-    pub(crate) fn encoded(width: u32, height: u32, color: png::ColorType, bytes: &[u8]) -> Vec<u8> {
+    /// A PNG of a test's own, by the crate that reads it.
+    pub fn encoded(width: u32, height: u32, color: png::ColorType, bytes: &[u8]) -> Vec<u8> {
         let mut contents = Vec::new();
         let mut encoder = png::Encoder::new(&mut contents, width, height);
         encoder.set_color(color);

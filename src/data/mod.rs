@@ -23,7 +23,7 @@ pub use normal::Normal;
 pub use open::open;
 
 /// Where examples come from.
-pub trait Source: Send + Sync {
+pub trait Source: std::fmt::Debug + Send + Sync {
     /// The number of examples.
     fn count(&self) -> usize;
 
@@ -118,16 +118,11 @@ fn fingerprint_of_all(examples: impl Iterator<Item = u64>) -> u64 {
 }
 
 /// The examples of one part of a data set.
+#[derive(Debug)]
 pub struct Examples {
     source: Box<dyn Source>,
     normal: Normal,
     shape: Shape,
-}
-
-impl std::fmt::Debug for Examples {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Examples").field("count", &self.count()).field("shape", &self.shape).finish_non_exhaustive()
-    }
 }
 
 impl Examples {
@@ -171,6 +166,20 @@ impl Examples {
     pub fn in_memory(&self) -> Option<&Labelled> {
         self.source.in_memory()
     }
+}
+
+/// The two parts of a set before they are normalised.
+#[derive(Debug)]
+struct UnnormalisedSet {
+    what: &'static str,
+    shape: Shape,
+    classes: usize,
+    /// Measured on the training part, where that is in memory.
+    normal: Normal,
+    train: Box<dyn Source>,
+    test: Option<Box<dyn Source>>,
+    /// See [`DataSet::notices`].
+    notices: Vec<String>,
 }
 
 /// A data set: examples to train on, and others to test with.

@@ -5,12 +5,11 @@ use std::sync::Arc;
 
 use super::digits::{self, TrainOrTest};
 use super::folder::Folder;
-use super::table::{self, ParquetDataSet};
-use super::{DataSet, Examples, Labelled, Normal, Source, idx};
+use super::{DataSet, Examples, Labelled, Normal, Source, UnnormalisedSet, idx, table};
 use crate::error::{Error, Result};
 use crate::network::Shape;
 use crate::random::mix;
-use crate::spec::data::{Data, DataSource, Tables};
+use crate::spec::data::{Data, DataSource, place};
 use crate::units::human::count;
 
 /// Examples that are drawn where the spec does not say how many: as many as MNIST has.
@@ -21,35 +20,23 @@ const DRAWN: [usize; 2] = [60_000, 10_000];
 /// # Errors
 /// The errors of the readers; [`crate::error::Kind::Spec`] if mean and deviation do not match the data's channels.
 pub fn open(data: &Data, seed: u64) -> Result<DataSet> {
-    let mut notices = Vec::new();
-    let parts = match &data.source {
+    let folder = place(data.path.as_ref());
+    let parts = match data.source {
         DataSource::Digits => drawn(data, seed),
-        DataSource::Idx { path } => mnist(data, path, &mut notices)?,
-        DataSource::Mnist { path } if idx::is_there(path, "train")? => mnist(data, path, &mut notices)?,
-        DataSource::Mnist { path } => {
-            notices.push(format!("no MNIST files in {}: the digits are drawn", path.display()));
-            drawn(data, seed)
+        DataSource::Mnist if !idx::is_there(folder, "train")? => {
+            let notice = format!("no MNIST files in {}: the digits are drawn", folder.display());
+            UnnormalisedSet { notices: vec![notice], ..drawn(data, seed) }
         }
-        DataSource::Images { train, test } => folders(data, train, test.as_deref())?,
-        DataSource::Parquet(tables) => encoded(data, tables, &mut notices)?,
+        DataSource::Mnist | DataSource::Idx => mnist(data, folder)?,
+        DataSource::Images => folders(data, place(data.train.as_ref()), data.test.as_deref())?,
+        DataSource::Parquet => table::open(data)?,
     };
-    parts.join(data, notices)
-}
-
-/// The two parts of a set before they are normalised.
-struct UnnormalisedSet {
-    what: &'static str,
-    shape: Shape,
-    classes: usize,
-    /// Measured on the training part, where that is in memory.
-    normal: Normal,
-    train: Box<dyn Source>,
-    test: Option<Box<dyn Source>>,
+    parts.join(data)
 }
 
 impl UnnormalisedSet {
-    fn join(self, data: &Data, notices: Vec<String>) -> Result<DataSet> {
-        let Self { what, shape, classes, normal, train, test } = self;
+    fn join(self, data: &Data) -> Result<DataSet> {
+        let Self { what, shape, classes, normal, train, test, notices } = self;
         let channels = normal.mean.len();
         let stated = |stated: &Option<Vec<f64>>, own: Vec<f32>, key: &str| match stated {
             None => Ok(own),
@@ -79,7 +66,7 @@ fn drawn(data: &Data, seed: u64) -> UnnormalisedSet {
     held("drawn digits", digits::SHAPE, digits::CLASSES, train, Some(test))
 }
 
-fn mnist(data: &Data, path: &Path, notices: &mut Vec<String>) -> Result<UnnormalisedSet> {
+fn mnist(data: &Data, path: &Path) -> Result<UnnormalisedSet> {
     let read = |part, limit: Option<usize>| -> Result<idx::Images> {
         let mut images = idx::read(path, part)?;
         images.set.thin(limit.unwrap_or(usize::MAX));
@@ -87,12 +74,9 @@ fn mnist(data: &Data, path: &Path, notices: &mut Vec<String>) -> Result<Unnormal
     };
     let train = read("train", data.examples)?;
     let test = if idx::is_there(path, "t10k")? { Some(read("t10k", data.test_examples)?) } else { None };
-    if test.is_none() && data.test_examples != Some(0) {
-        notices.push(format!(
-            "no test images (t10k-images-idx3-ubyte, plain or with .gz) in {}: no accuracy is measured",
-            path.display()
-        ));
-    }
+    let is_missed = test.is_none() && data.test_examples != Some(0);
+    let what = "no test images (t10k-images-idx3-ubyte, plain or with .gz)";
+    let notice = is_missed.then(|| format!("{what} in {}: no accuracy is measured", path.display()));
     if let Some(test) = test.as_ref().filter(|test| (test.height, test.width) != (train.height, train.width)) {
         let what = format!(
             "images of {}x{}, where the training has {}x{}",
@@ -103,13 +87,14 @@ fn mnist(data: &Data, path: &Path, notices: &mut Vec<String>) -> Result<Unnormal
     let largest = train.set.labels.iter().chain(test.iter().flat_map(|test| &test.set.labels)).max();
     let classes = largest.map_or(1, |label| usize::from(*label) + 1).max(digits::CLASSES);
     let shape = Shape::Maps { channels: 1, height: train.height, width: train.width };
-    Ok(held("images from IDX files", shape, classes, train.set, test.map(|test| test.set)))
+    let set = held("images from IDX files", shape, classes, train.set, test.map(|test| test.set));
+    Ok(UnnormalisedSet { notices: notice.into_iter().collect(), ..set })
 }
 
 fn held(what: &'static str, shape: Shape, classes: usize, train: Labelled, test: Option<Labelled>) -> UnnormalisedSet {
     let normal = Normal::of(&train, shape.channels());
     let test = test.filter(|test| test.count() > 0).map(|test| Box::new(test) as Box<dyn Source>);
-    UnnormalisedSet { what, shape, classes, normal, train: Box::new(train), test }
+    UnnormalisedSet { what, shape, classes, normal, train: Box::new(train), test, notices: Vec::new() }
 }
 
 fn folders(data: &Data, train: &Path, test: Option<&Path>) -> Result<UnnormalisedSet> {
@@ -135,20 +120,7 @@ fn folders(data: &Data, train: &Path, test: Option<&Path>) -> Result<Unnormalise
         normal: Normal::symmetric(shape.channels()),
         train: Box::new(training),
         test: tested.map(|tested| Box::new(tested) as Box<dyn Source>),
-    })
-}
-
-fn encoded(data: &Data, tables: &Tables, notices: &mut Vec<String>) -> Result<UnnormalisedSet> {
-    let ParquetDataSet { train, test, shape, classes, notice } =
-        table::open(tables, data.examples, data.test_examples)?;
-    notices.extend(notice);
-    Ok(UnnormalisedSet {
-        what: "images from Parquet files",
-        shape,
-        classes,
-        normal: Normal::symmetric(shape.channels()),
-        train: Box::new(train),
-        test: test.map(|test| Box::new(test) as Box<dyn Source>),
+        notices: Vec::new(),
     })
 }
 
@@ -171,10 +143,10 @@ mod tests {
     fn a_set_without_test_images_says_that_no_accuracy_is_measured() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().to_path_buf();
-        let data = |source, test_examples| Data { source, examples: None, test_examples, mean: None, sd: None };
+        let data = |source, test_examples| Data { source, path: Some(path.clone()), test_examples, ..Data::default() };
         part(&path, "train");
-        for source in [DataSource::Mnist { path: path.clone() }, DataSource::Idx { path: path.clone() }] {
-            let opened = open(&data(source.clone(), None), 1).expect("opened");
+        for source in [DataSource::Mnist, DataSource::Idx] {
+            let opened = open(&data(source, None), 1).expect("opened");
             assert!(opened.test.is_none() && opened.notices.len() == 1, "{:?}", opened.notices);
             let said = &opened.notices[0];
             assert!(said.contains("t10k-images-idx3-ubyte") && said.contains("no accuracy"), "{said}");
@@ -182,7 +154,7 @@ mod tests {
             assert_eq!(open(&data(source, Some(0)), 1).expect("opened").notices, Vec::<String>::new());
         }
         part(&path, "t10k");
-        let opened = open(&data(DataSource::Idx { path }, None), 1).expect("opened");
+        let opened = open(&data(DataSource::Idx, None), 1).expect("opened");
         assert!(opened.test.is_some() && opened.notices.is_empty(), "{:?}", opened.notices);
     }
 }

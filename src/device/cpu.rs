@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use super::cgroup::list;
-use super::root::{FilesystemRoot, field, name_of};
+use super::root::{FilesystemRoot, field, numbered};
 use super::sysfs;
 
 /// Where the kernel describes the processors.
@@ -60,8 +60,7 @@ impl CpuFacts {
             field(&info, "flags").or(field(&info, "Features")).unwrap_or_default().split_whitespace().collect();
         let first = Path::new(FOLDER).join("cpu0");
         let clock = |file: &str| root.number::<f64>(first.join("cpufreq").join(file)).map(|khz| khz * 1e3);
-        let is_core = |path: &Path| name_of(path).strip_prefix("cpu").is_some_and(|rest| rest.parse::<u32>().is_ok());
-        let cores: Vec<_> = root.entries(FOLDER).into_iter().filter(|path| is_core(path)).collect();
+        let cores: Vec<_> = root.entries(FOLDER).into_iter().filter(|path| numbered(path, "cpu").is_some()).collect();
         let id = |path: &Path, file: &str| root.number::<i64>(path.join("topology").join(file));
         let socket = |path: &PathBuf| id(path, "physical_package_id");
         let sockets: BTreeSet<i64> = cores.iter().filter_map(socket).collect();
@@ -75,7 +74,7 @@ impl CpuFacts {
             logical_cores: known(processors).or(known(cores.len())),
             physical_cores: known(physical.len()),
             sockets: known(sockets.len()),
-            numa_nodes: sysfs::numa_nodes(root),
+            numa_nodes: known(sysfs::numa_nodes(root).len()),
             clock_min_hz: clock("cpuinfo_min_freq"),
             clock_max_hz: clock("cpuinfo_max_freq"),
             governor: root.text(first.join("cpufreq/scaling_governor")),

@@ -4,7 +4,7 @@
 //! serial numbers, and `~` instead of the home folder.
 
 use std::path::{Path, PathBuf};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::SystemTime;
 
 use serde::{Deserialize, Serialize};
 
@@ -77,7 +77,7 @@ impl Environment {
             batchstep: env!("CARGO_PKG_VERSION").into(),
             commit: option_env!("BATCHSTEP_COMMIT").map(str::to_string),
             build: Some(if cfg!(debug_assertions) { "debug" } else { "release" }.into()),
-            started: rfc3339(SystemTime::now()),
+            started: humantime::format_rfc3339_seconds(SystemTime::now()).to_string(),
             os: os(root),
             kernel: root.text("/proc/sys/kernel/osrelease"),
             container: container(root),
@@ -99,24 +99,6 @@ pub fn node() -> String {
     // Fowler, Noll & Vo's hash, FNV-1a of 32 bits.
     let hash = name.bytes().fold(0x811c_9dc5u32, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193));
     format!("node-{hash:08x}")
-}
-
-/// A time as RFC 3339 in UTC, to the second.
-fn rfc3339(time: SystemTime) -> String {
-    let seconds = time.duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO).as_secs();
-    let (days, second) = (seconds / 86_400, seconds % 86_400);
-    // Howard Hinnant, "chrono-Compatible Low-Level Date Algorithms", civil_from_days, for days after 1970: years begin in
-    // March, so that the leap day is the last of its year.
-    let days = days + 719_468;
-    let (era, day_of_era) = (days / 146_097, days % 146_097);
-    let year_of_era = (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
-    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let month_from_march = (5 * day_of_year + 2) / 153;
-    let day = day_of_year - (153 * month_from_march + 2) / 5 + 1;
-    let month = if month_from_march < 10 { month_from_march + 3 } else { month_from_march - 9 };
-    let year = era * 400 + year_of_era + u64::from(month <= 2);
-    let (hour, minute) = (second / 3600, second / 60 % 60);
-    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{:02}Z", second % 60)
 }
 
 fn os(root: &FilesystemRoot) -> Option<String> {
@@ -163,18 +145,6 @@ fn tilde(path: &Path, home: Option<&Path>) -> PathBuf {
 mod tests {
     use super::*;
     use crate::device::root::tests::planted;
-
-    // Seconds since 1970 from GNU date: `date -u -d 2024-02-29T23:59:59 +%s`, and so on.
-    #[test]
-    fn a_time_is_written_as_rfc_3339() {
-        let at = |seconds| rfc3339(UNIX_EPOCH + Duration::from_secs(seconds));
-        assert_eq!(at(0), "1970-01-01T00:00:00Z");
-        assert_eq!(at(951_782_400), "2000-02-29T00:00:00Z");
-        assert_eq!(at(1_000_000_000), "2001-09-09T01:46:40Z");
-        assert_eq!(at(1_709_251_199), "2024-02-29T23:59:59Z");
-        assert_eq!(at(1_709_251_200), "2024-03-01T00:00:00Z");
-        assert_eq!(at(4_102_444_799), "2099-12-31T23:59:59Z");
-    }
 
     #[test]
     fn an_environment_is_read_from_files_and_survives_json() {

@@ -2,19 +2,18 @@
 
 use std::collections::VecDeque;
 
-use super::warnings::Warnings;
 use super::{Covariates, Device};
 
 /// Gives scripted readings one after the other, then the last one for ever.
 #[derive(Clone, Debug)]
 pub struct Fake {
     script: VecDeque<(Covariates, Option<String>)>,
-    warnings: Warnings,
+    warning: Option<String>,
 }
 
 impl Fake {
     pub fn new(first: Covariates) -> Self {
-        Self { script: VecDeque::from([(first, None)]), warnings: Warnings::default() }
+        Self { script: VecDeque::from([(first, None)]), warning: None }
     }
 
     /// Begins as a GPU on a PCIe 5.0 link of 16 lanes, at that SM clock and not throttled.
@@ -44,30 +43,18 @@ impl Fake {
         self
     }
 
-    /// Then can no longer be read, and gives the reason for each of its quantities.
+    /// Then can no longer be read, and says why.
     pub fn then_vanished(mut self, why: &str) -> Self {
         self.script.push_back((Covariates::default(), Some(why.into())));
         self
     }
 }
 
-/// The names of a GPU's readings.
-const QUANTITIES: [&str; 6] = [
-    "the PCIe link",
-    "the SM clock",
-    "the throttle reasons",
-    "the GPU's temperature",
-    "the GPU's power",
-    "the GPU's memory",
-];
-
 impl Device for Fake {
     fn read(&mut self) -> Covariates {
         let last = self.script.len() <= 1;
         let Some((reading, why)) = self.script.front_mut() else { return Covariates::default() };
-        if let Some(why) = why {
-            QUANTITIES.iter().for_each(|what| self.warnings.unreadable(what, why));
-        }
+        self.warning = why.take().or(self.warning.take());
         let reading = reading.clone();
         if !last {
             self.script.pop_front();
@@ -76,6 +63,6 @@ impl Device for Fake {
     }
 
     fn warnings(&mut self) -> Vec<String> {
-        self.warnings.take()
+        self.warning.take().into_iter().collect()
     }
 }

@@ -6,7 +6,7 @@
 use std::path::PathBuf;
 use std::time::Instant;
 
-use super::root::{FilesystemRoot, name_of};
+use super::root::{FilesystemRoot, numbered};
 
 /// The packages' counters, added up since they were opened.
 #[derive(Debug)]
@@ -34,9 +34,9 @@ impl Rapl {
     /// Finds the packages; empty if there are none or none is readable.
     pub(crate) fn open(root: &FilesystemRoot) -> Self {
         // `intel-rapl:0` is a package; `intel-rapl:0:0` is a part of it and would be counted twice.
-        let is_package = |name: &str| name.strip_prefix("intel-rapl:").is_some_and(|rest| rest.parse::<u32>().is_ok());
-        let folders = root.entries("/sys/class/powercap").into_iter().filter(|path| is_package(name_of(path)));
+        let folders = root.entries("/sys/class/powercap").into_iter();
         let package = |folder: PathBuf| {
+            numbered(&folder, "intel-rapl:")?;
             let last_uj = root.number(folder.join("energy_uj"))?;
             let range_uj = root.number(folder.join("max_energy_range_uj"))?;
             Some(Package { folder, range_uj, last_uj })

@@ -54,6 +54,11 @@ pub(crate) fn name_of(path: &Path) -> &str {
     path.file_name().and_then(|name| name.to_str()).unwrap_or_default()
 }
 
+/// The number behind `prefix` in the last part of a path: `cpu12`, `node1`.
+pub(crate) fn numbered(path: &Path, prefix: &str) -> Option<u32> {
+    name_of(path).strip_prefix(prefix)?.parse().ok()
+}
+
 /// The value of `key` in lines of `key: value` or `key value`, as `/proc` writes them.
 pub(crate) fn field<'a>(text: &'a str, key: &str) -> Option<&'a str> {
     text.lines().find_map(|line| {

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use super::root::{FilesystemRoot, name_of};
+use super::root::{FilesystemRoot, name_of, numbered};
 use super::sysfs::{self, Link};
 
 /// A storage device, or what replaces it. `None`: the kernel does not say.
@@ -192,7 +192,7 @@ fn ways(root: &FilesystemRoot, device: &Path) -> Vec<PathBuf> {
     let (Some(subsystem), Some((drive, namespace))) = (subsystem, name_of(device).rsplit_once('n')) else {
         return Vec::new();
     };
-    let is_controller = |path: &PathBuf| name_of(path).strip_prefix("nvme").is_some_and(|n| n.parse::<u32>().is_ok());
+    let is_controller = |path: &PathBuf| numbered(path, "nvme").is_some();
     let is_own = |path: &PathBuf| {
         let number = name_of(path).strip_prefix(drive).and_then(|rest| rest.strip_prefix('c'));
         number.is_some_and(|rest| rest.split_once('n').is_some_and(|(_, own)| own == namespace))

@@ -1,4 +1,4 @@
-//! What the kernel says about the PCI bus: a GPU's link, its NUMA node, NVMe drives.
+//! What the kernel says about the PCI bus and the NUMA nodes: a GPU's link, its node, NVMe drives.
 //!
 //! Source: `/sys/bus/pci/devices/<address>/`, files `class`, `vendor`, `current_link_width`, `current_link_speed`,
 //! `max_link_width`, `max_link_speed`, `numa_node` (Documentation/ABI/testing/sysfs-bus-pci of Linux).
@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use super::root::{FilesystemRoot, name_of};
+use super::cgroup::list;
+use super::root::{FilesystemRoot, name_of, numbered};
 
 /// NVIDIA's PCI vendor number.
 const NVIDIA: &str = "0x10de";
@@ -67,11 +68,22 @@ pub fn link(root: &FilesystemRoot, address: &str) -> Link {
     read_link(root, &Path::new("/sys/bus/pci/devices").join(address))
 }
 
-/// The number of NUMA nodes: folders `node*` in `/sys/devices/system/node`.
-pub fn numa_nodes(root: &FilesystemRoot) -> Option<usize> {
-    let is_node = |name: &str| name.strip_prefix("node").is_some_and(|rest| rest.parse::<u32>().is_ok());
-    let nodes = root.entries("/sys/devices/system/node").iter().filter(|path| is_node(name_of(path))).count();
-    (nodes > 0).then_some(nodes)
+/// Memory, and the processors next to it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct NumaNode {
+    pub number: u32,
+    /// Logical processors, ascending.
+    pub cpus: Vec<usize>,
+}
+
+/// The NUMA nodes, in the order of their numbers.
+pub fn numa_nodes(root: &FilesystemRoot) -> Vec<NumaNode> {
+    let node = |path: &PathBuf| {
+        Some(NumaNode { number: numbered(path, "node")?, cpus: list(&root.text(path.join("cpulist"))?) })
+    };
+    let mut nodes: Vec<NumaNode> = root.entries("/sys/devices/system/node").iter().filter_map(node).collect();
+    nodes.sort_by_key(|node| node.number);
+    nodes
 }
 
 /// An address as sysfs writes it, from any other writing: NVML says `00000000:3B:00.0`, CUDA `0000:3B:00.0`.
@@ -108,12 +120,10 @@ fn of_class(root: &FilesystemRoot, wanted: impl Fn(&str, &str) -> bool) -> Vec<P
 pub(super) fn is_address(name: &str) -> bool {
     let hexadecimal = |text: &str, least: usize| text.len() >= least && text.chars().all(|c| c.is_ascii_hexdigit());
     let Some((place, function)) = name.split_once('.') else { return false };
-    let place: Vec<&str> = place.splitn(3, ':').collect();
-    let [domain, rest @ ..] = place.as_slice() else { return false };
-    rest.len() == 2
-        && hexadecimal(domain, 4)
-        && rest.iter().all(|part| hexadecimal(part, 2))
-        && hexadecimal(function, 1)
+    let place: Vec<&str> = place.split(':').collect();
+    let is_place =
+        |[domain, bus, device]: [&str; 3]| hexadecimal(domain, 4) && hexadecimal(bus, 2) && hexadecimal(device, 2);
+    hexadecimal(function, 1) && <[&str; 3]>::try_from(place).is_ok_and(is_place)
 }
 
 /// The link of the device in the folder `path`.
@@ -180,7 +190,7 @@ mod tests {
         let drives = drives(&root);
         assert_eq!(drives.len(), 1);
         assert!(drives[0].link.is_unknown() && drives[0].numa_node.is_none());
-        assert_eq!(numa_nodes(&root), Some(2));
+        assert_eq!(numa_nodes(&root).iter().map(|node| node.cpus[0]).collect::<Vec<_>>(), [0, 4]);
     }
 
     #[test]
@@ -194,8 +204,7 @@ mod tests {
     #[test]
     fn a_machine_without_a_pci_bus_has_no_gpus() {
         let root = FilesystemRoot::at("/nonexistent");
-        assert!(gpus(&root).is_empty() && drives(&root).is_empty());
+        assert!(gpus(&root).is_empty() && drives(&root).is_empty() && numa_nodes(&root).is_empty());
         assert!(link(&root, "0000:3b:00.0").is_unknown());
-        assert_eq!(numa_nodes(&root), None);
     }
 }

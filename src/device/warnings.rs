@@ -64,11 +64,13 @@ mod tests {
 
     #[test]
     fn what_vanishes_together_is_reported_in_one_line() {
-        let mut warnings = Warnings::default();
-        for what in ["the power", "the memory", "the temperature"] {
-            warnings.unreadable(what, "the GPU is lost");
+        for (what, expected) in [
+            (&["the power", "the memory", "the temperature"][..], "the power, the memory and the temperature"),
+            (&["a", "b", "c", "d", "e", "f"], "a, b, c and 3 other readings"),
+        ] {
+            let mut warnings = Warnings::default();
+            what.iter().for_each(|what| warnings.unreadable(what, "the GPU is lost"));
+            assert_eq!(warnings.take(), [format!("{expected} cannot be read: the GPU is lost")]);
         }
-        let expected = "the power, the memory and the temperature cannot be read: the GPU is lost";
-        assert_eq!(warnings.take(), [expected]);
     }
 }

@@ -29,72 +29,82 @@ pub(crate) fn parse_as<T>(text: &str, origin: &str, read: impl FnOnce(StudyKind,
     let document = Document { origin, text };
     let root = DeTable::parse(text).map_err(|e| document.syntax_error(&e))?;
     let mut spec = Section::root(document, &root);
-    let kind = spec.get("kind").map(|field| field.choice(StudyKind::NAMES, StudyKind::from_name)).transpose()?;
+    let kind = spec.read("kind", |field| field.choice(StudyKind::NAMES, StudyKind::from_name))?;
     read(kind.unwrap_or(StudyKind::Sweep), spec)
 }
 
-pub(super) fn experiment(mut spec: Section, origin: &str) -> Result<Experiment> {
-    let version = spec.get("version");
-    let name = spec.get("name");
-    let model = spec.section("model")?;
-    let sweep = spec.section("sweep")?;
-    let train = spec.section("train")?;
-    let engine = spec.section("engine")?;
-    let measure = spec.section("measure")?;
-    let synthetic = spec.section("synthetic")?;
-    let name = checked_name(version, name, spec.finish(), origin)?;
-    let mut grid = Grid::default();
-    let mut engine = engine;
-    let step = engine.as_mut().map(own::trigger).transpose()?.flatten();
-    let engine = match (step, engine) {
-        (Some(step), Some(engine)) => {
-            let networks = [("model", model), ("train", train), ("synthetic", synthetic)];
-            return own::experiment(name, &step, engine, networks, sweep, measure);
-        }
-        (_, engine) => read_engine(engine, &mut grid)?,
-    };
-    let (learning_rate, examples) = read_train_on(train, &engine.name, &mut grid)?;
-    let plays_truth = engine.name.contains(&EngineName::Synthetic);
-    let synthetic = match synthetic {
-        Some(section) if !plays_truth => {
-            let error = section.error("only the engine `synthetic` plays a known truth, and it is not named");
-            return Err(error.hint("add name = \"synthetic\" to [engine], or take [synthetic] out"));
-        }
-        None if plays_truth => {
-            let what = "the engine `synthetic` plays the truth of the section [synthetic], which is missing";
-            return Err(Error::spec(what).at(origin).hint("add: [synthetic], which may be empty"));
-        }
-        section => section.map(|section| Truth::read(Some(section))).transpose()?,
-    };
-    let model = match model {
-        Some(section) => read_model(section, Input::Needed)?,
-        None if plays_truth => Model { names: vec!["synthetic".into()], layers: None, input: None, classes: None },
-        None => return Err(spec_error(origin, "model.name", "[model]\n        name = \"vgg16\"")),
-    };
-    let Sweep { batch_sizes, executes, notices } = read_sweep(sweep)?;
-    let experiment = Experiment {
-        name,
-        model,
-        batch_sizes,
-        notices,
-        executes,
-        engine,
-        grid,
-        learning_rate,
-        examples,
-        measure: Measure::over(Measure::default(), measure, executes.is_some())?,
-        synthetic,
-        own: None,
-    };
-    few_cells(experiment.cell_count()).map_err(|error| error.at(origin))?;
-    Ok(experiment)
+impl Experiment {
+    /// Reads the keys of a spec.
+    pub(crate) fn of(mut spec: Section, origin: &str) -> Result<Self> {
+        let (version, name) = (spec.get("version"), spec.get("name"));
+        let (model, sweep) = (spec.section("model")?, spec.section("sweep")?);
+        let (train, mut engine) = (spec.section("train")?, spec.section("engine")?);
+        let (measure, synthetic) = (spec.section("measure")?, spec.section("synthetic")?);
+        let name = checked_name(version, name, spec.finish(), origin)?;
+        let step = engine.as_mut().map(own::trigger).transpose()?.flatten();
+        let experiment = match (step, engine) {
+            (Some(step), Some(engine)) => {
+                let networks = [("model", model), ("train", train), ("synthetic", synthetic)];
+                own::experiment(name, &step, engine, networks, sweep, measure)?
+            }
+            (_, engine) => Self::of_networks(name, [model, sweep, train, engine, measure, synthetic], origin)?,
+        };
+        refuse_many(experiment.cell_count(), origin)?;
+        Ok(experiment)
+    }
+
+    fn of_networks(name: String, sections: [Option<Section>; 6], origin: &str) -> Result<Self> {
+        let [model, sweep, train, engine, measure, synthetic] = sections;
+        let mut grid = Grid::default();
+        let engine = read_engine(engine, &mut grid)?;
+        let (learning_rate, examples) = read_train_on(train, &engine.name, &mut grid)?;
+        let plays_truth = engine.name.contains(&EngineName::Synthetic);
+        let synthetic = match synthetic {
+            Some(section) if !plays_truth => {
+                let error = section.error("only the engine `synthetic` plays a known truth, and it is not named");
+                return Err(error.hint("add name = \"synthetic\" to [engine], or take [synthetic] out"));
+            }
+            None if plays_truth => {
+                let what = "the engine `synthetic` plays the truth of the section [synthetic], which is missing";
+                return Err(Error::spec(what).at(origin).hint("add: [synthetic], which may be empty"));
+            }
+            section => section.map(|section| Truth::read(Some(section))).transpose()?,
+        };
+        let model = match model {
+            Some(section) => read_model(section, Input::Needed)?,
+            None if plays_truth => Model::named(vec!["synthetic".into()]),
+            None => return Err(spec_error(origin, "model.name", "[model]\n        name = \"vgg16\"")),
+        };
+        let Sweep { batch_sizes, executes, notices } = read_sweep(sweep)?;
+        let measure = Measure::over(Measure::default(), measure, executes.is_some())?;
+        Ok(Self {
+            name,
+            model,
+            batch_sizes,
+            notices,
+            executes,
+            engine,
+            grid,
+            learning_rate,
+            examples,
+            measure,
+            synthetic,
+            own: None,
+        })
+    }
+
+    /// The number of cells: the product of all axes, some of which belong to only one engine.
+    pub fn cell_count(&self) -> usize {
+        let ways = self.engine.name.iter().map(|&engine| self.grid.count(engine)).fold(0, usize::saturating_add);
+        ways.saturating_mul(self.model.names.len()).saturating_mul(self.batch_sizes.len())
+    }
 }
 
 /// Refuses an experiment of too many cells.
-pub(super) fn few_cells(cells: usize) -> Result<()> {
+pub(crate) fn refuse_many(cells: usize, origin: &str) -> Result<()> {
     if cells > MAX_CELLS {
         let what = format!("the axes make {cells} cells, more than {MAX_CELLS}");
-        return Err(Error::spec(what).hint("shorten an axis, or make two specs of it"));
+        return Err(Error::spec(what).at(origin).hint("shorten an axis, or make two specs of it"));
     }
     Ok(())
 }
@@ -106,16 +116,23 @@ pub(super) fn checked_name(
     finished: Result<()>,
     origin: &str,
 ) -> Result<String> {
-    let (version, name) = match (version, name, finished) {
-        (_, _, Err(unknown)) => return Err(unknown),
-        (Some(version), Some(name), Ok(())) => (version, name),
-        (None, _, _) => return Err(spec_error(origin, "version", "version = 1")),
-        (_, None, _) => return Err(spec_error(origin, "name", "name = \"vgg16\"")),
-    };
+    finished?;
+    let version = needed(version, origin, "version", "version = 1")?;
+    let name = needed(name, origin, "name", "name = \"vgg16\"")?;
     if version.integer(1, u64::from(u32::MAX))? != 1 {
         return Err(version.error("this batchstep reads version 1 of the spec").hint("install a newer batchstep"));
     }
     run_name(&name)
+}
+
+/// A value without which a document is none.
+pub(super) fn needed<'a, 'i>(
+    field: Option<Field<'a, 'i>>,
+    origin: &str,
+    key: &str,
+    example: &str,
+) -> Result<Field<'a, 'i>> {
+    field.ok_or_else(|| spec_error(origin, key, example))
 }
 
 pub(super) fn spec_error(origin: &str, key: &str, example: &str) -> Error {
@@ -144,9 +161,9 @@ pub(crate) enum Input {
 pub(super) fn read_model(mut section: Section, input_is: Input) -> Result<Model> {
     let name = section.get("name");
     let generate = section.get("generate");
-    let layers = section.get("layers").map(|field| layers::read(&field)).transpose()?;
-    let input = section.get("input").map(|field| shape(&field)).transpose()?;
-    let classes = section.get("classes").map(|field| field.count(1, MAX_EXTENT)).transpose()?;
+    let layers = section.read("layers", layers::read)?;
+    let input = section.read("input", shape)?;
+    let classes = section.read("classes", |field| field.count(1, MAX_EXTENT))?;
     let error = section.error("a model is a `name`, a list of names, `generate`, or `[[model.layers]]`");
     section.finish()?;
     let names = match (name, &layers) {
@@ -179,9 +196,9 @@ fn with_generated(mut names: Vec<String>, field: &Field) -> Result<Vec<String>> 
     for element in field.elements()? {
         let what = "expected generate = { family = \"cnn\", count = 50, seed = 1 }";
         let mut section = element.section().map_err(|_| element.error(what))?;
-        let family = section.get("family").map(|field| field.choice(Family::NAMES, Family::from_name)).transpose()?;
-        let count = section.get("count").map(|field| field.count(1, MOST_GENERATED)).transpose()?;
-        let seed = section.get("seed").map(|field| field.integer(0, i64::MAX as u64)).transpose()?;
+        let family = section.read("family", |field| field.choice(Family::NAMES, Family::from_name))?;
+        let count = section.read("count", |field| field.count(1, MOST_GENERATED))?;
+        let seed = section.read("seed", |field| field.integer(0, i64::MAX as u64))?;
         section.finish()?;
         let (Some(family), Some(count)) = (family, count) else {
             return Err(element.error("`family` and `count` are needed").hint(what));
@@ -230,7 +247,7 @@ pub(super) fn read_sweep(section: Option<Section>) -> Result<Sweep> {
         let (sizes, notice) = batch_sizes(&field)?;
         sweep = Sweep { batch_sizes: sizes, notices: notice.into_iter().collect(), ..sweep };
     }
-    sweep.executes = section.get("executes").map(|field| field.count(1, MAX_SIZE)).transpose()?;
+    sweep.executes = section.read("executes", |field| field.count(1, MAX_SIZE))?;
     section.finish()?;
     Ok(sweep)
 }
@@ -357,7 +374,7 @@ pub(super) fn read_train(
 ) -> Result<f64> {
     let Some(mut section) = section else { return Ok(default) };
     read_axes(&mut section, "train", engines, grid)?;
-    let rate = section.get("learning_rate").map(|field| field.number(0.0, 1e3)).transpose()?;
+    let rate = section.read("learning_rate", |field| field.number(0.0, 1e3))?;
     section.finish()?;
     Ok(rate.unwrap_or(default))
 }
@@ -371,7 +388,7 @@ fn read_train_on(mut section: Option<Section>, engines: &[EngineName], grid: &mu
 
 /// The engines; the axes of the table go into `grid`.
 pub(super) fn read_engine(section: Option<Section>, grid: &mut Grid) -> Result<Engines> {
-    let mut engines = Engines { name: vec![EngineName::Auto], optional: Vec::new(), fixed_from: None };
+    let mut engines = Engines::only(EngineName::Auto);
     let Some(mut section) = section else { return Ok(engines) };
     if let Some(field) = section.get("name") {
         engines.name = distinct(&field, engine_name)?;
@@ -388,7 +405,7 @@ pub(super) fn read_engine(section: Option<Section>, grid: &mut Grid) -> Result<E
         }
     }
     read_axes(&mut section, "engine", &engines.name, grid)?;
-    engines.fixed_from = section.get("fixed_from").map(|field| fixed_from(&field)).transpose()?;
+    engines.fixed_from = section.read("fixed_from", fixed_from)?;
     let missing = section.error("`algorithms = \"fixed\"` and `fixed_from` come together: one of them is missing");
     section.finish()?;
     if has_fixed(grid) != engines.fixed_from.is_some() {
@@ -409,8 +426,8 @@ fn fixed_from(field: &Field) -> Result<FixedFrom> {
     }
     let what = "expected a run, or fixed_from = { run = \"results/vgg16\", batch_size = 16 }";
     let mut section = field.section().map_err(|_| field.error(what))?;
-    let run = section.get("run").map(|field| field.text()).transpose()?;
-    let batch_size = section.get("batch_size").map(|field| field.count(1, MAX_SIZE)).transpose()?;
+    let run = section.read("run", |field| field.text())?;
+    let batch_size = section.read("batch_size", |field| field.count(1, MAX_SIZE))?;
     section.finish()?;
     let run = run.ok_or_else(|| field.error(what))?.into();
     Ok(FixedFrom { run, batch_size })
@@ -424,8 +441,7 @@ impl Measure {
         if let Some(mut section) = section {
             Self::keys().read(&mut section, &mut measure)?;
             given = ["decide", "steps_per_visit"].map(|key| section.get(key));
-            let by =
-                section.get("shard_by").map(|field| field.choice(ShardBy::NAMES, ShardBy::from_name)).transpose()?;
+            let by = section.read("shard_by", |field| field.choice(ShardBy::NAMES, ShardBy::from_name))?;
             measure.shard = measure.shard.map(|shard| Shard { by: by.unwrap_or(shard.by), ..shard });
             section.finish()?;
         }
@@ -448,8 +464,8 @@ impl Measure {
 pub(super) fn blocks() -> KeyForm<Blocks> {
     let read = |field: &Field| {
         let mut section = field.section().map_err(|_| field.error("expected blocks = { min = 3, max = 30 }"))?;
-        let min = section.get("min").map(|f| f.count(1, 1_000_000)).transpose()?;
-        let max = section.get("max").map(|f| f.count(1, 1_000_000)).transpose()?;
+        let min = section.read("min", |f| f.count(1, 1_000_000))?;
+        let max = section.read("max", |f| f.count(1, 1_000_000))?;
         section.finish()?;
         let min = min.unwrap_or(3.min(max.unwrap_or(3)));
         let max = max.unwrap_or(min.max(30));
@@ -478,12 +494,4 @@ pub(super) fn shard() -> KeyForm<Shard> {
     let what = "one of several shards such as \"3/8\"";
     let read = move |field: &Field| field.parsed(what, |text| Shard::parse(text, ShardBy::Blocks));
     KeyForm::new(read, |shard| Some(quoted(shard)))
-}
-
-impl Experiment {
-    /// The number of cells: the product of all axes, some of which belong to only one engine.
-    pub fn cell_count(&self) -> usize {
-        let ways = self.engine.name.iter().map(|&engine| self.grid.count(engine)).fold(0, usize::saturating_add);
-        ways.saturating_mul(self.model.names.len()).saturating_mul(self.batch_sizes.len())
-    }
 }

@@ -97,30 +97,30 @@ pub(crate) fn share(low: f64, high: f64) -> KeyForm<f64> {
     KeyForm::new(read, |&value| Some(quoted(Share(value))))
 }
 
-/// Seconds that `is_right`; `what` says so in words, with an example.
-fn seconds(what: &'static str, is_right: impl Fn(f64) -> bool + 'static) -> KeyForm<f64> {
-    let right = move |text: &str| Seconds::parse(text).map(|Seconds(time)| time).filter(|time| is_right(*time));
-    KeyForm::new(move |field| field.parsed(what, &right), |&seconds| Some(quoted(Seconds(seconds))))
-}
-
 /// Seconds, of either sign.
 pub(crate) fn any_time() -> KeyForm<f64> {
-    seconds("a time such as \"12ms\"", |_| true)
+    time(f64::MIN, f64::MAX, "a time such as \"12ms\"")
 }
 
 /// Seconds in `low..=high`; `what` says so in words, with an example.
 pub(crate) fn time(low: f64, high: f64, what: &'static str) -> KeyForm<f64> {
-    seconds(what, move |time| (low..=high).contains(&time))
+    let right =
+        move |text: &str| Seconds::parse(text).map(|Seconds(time)| time).filter(|time| (low..=high).contains(time));
+    KeyForm::new(move |field| field.parsed(what, right), |&seconds| Some(quoted(Seconds(seconds))))
 }
 
 /// Seconds, longer than 0.
 pub(crate) fn time_limit() -> KeyForm<f64> {
-    let KeyForm { read, write } = seconds("a time such as \"90s\", \"30min\" or \"2h\"", |_| true);
+    let KeyForm { read, write } = time(f64::MIN, f64::MAX, "a time such as \"90s\", \"30min\" or \"2h\"");
     let positive = move |field: &Field| match read(field)? {
         limit if limit <= 0.0 => Err(field.error("a time limit must be longer than 0")),
         limit => Ok(limit),
     };
     KeyForm::new(positive, write)
+}
+
+pub(crate) fn text() -> KeyForm<String> {
+    KeyForm::new(|field| field.text(), |text| Some(format!("{text:?}")))
 }
 
 pub(crate) fn path() -> KeyForm<PathBuf> {

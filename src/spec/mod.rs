@@ -38,12 +38,12 @@ use crate::network::Shape;
 use crate::network::custom::LayerSpec;
 use crate::settings::own::OwnSteps;
 use crate::settings::{AXES, EngineName, Examples, Grid, Value, named};
-pub(crate) use decode::{Input, parse_as};
+pub(crate) use decode::{Input, parse_as, refuse_many};
 use keys::keys;
 pub(crate) use section::Section;
 pub use shard::{MAX_SHARDS, Shard, ShardBy};
 pub use subject::Subject;
-pub(crate) use subject::{Usual, refuse_many};
+pub(crate) use subject::Usual;
 
 /// The most cells an experiment may have; a typing error in a range would otherwise take all memory.
 pub const MAX_CELLS: usize = 100_000;
@@ -135,6 +135,19 @@ pub struct Engines {
     pub optional: Vec<EngineName>,
     /// The source of the algorithms for `algorithms = "fixed"`; not an axis. Default: none.
     pub fixed_from: Option<FixedFrom>,
+}
+
+impl Model {
+    /// Networks that are known by their names.
+    fn named(names: Vec<String>) -> Self {
+        Self { names, layers: None, input: None, classes: None }
+    }
+}
+
+impl Engines {
+    fn only(name: EngineName) -> Self {
+        Self { name: vec![name], optional: Vec::new(), fixed_from: None }
+    }
 }
 
 /// An earlier run, whose `layers.parquet` names the algorithm of every layer.
@@ -261,11 +274,6 @@ impl Experiment {
             StudyKind::Sweep => Self::of(section, origin),
             kind => Err(Error::spec(format!("this spec is a {kind}, and a sweep is needed here")).at(origin)),
         })
-    }
-
-    /// Reads the keys of a spec.
-    pub(crate) fn of(section: Section, origin: &str) -> Result<Self> {
-        decode::experiment(section, origin)
     }
 
     /// The truth that the synthetic engine plays here: every shard is another machine.

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use serde_json::Value as Json;
 
 use super::batch_sizes::parse_range;
-use super::decode::{MAX_SIZE, Sweep, batch_sizes, distinct, few_cells};
+use super::decode::{MAX_SIZE, Sweep, batch_sizes, distinct};
 use super::encode::{line, list, quoted, section};
 use super::section::{Field, Section};
 use super::{Engines, Experiment, MAX_CELLS, Measure, Model};
@@ -38,22 +38,20 @@ pub(super) fn experiment(
     // Layers cost a step in each of the first visits; a step without a model has none.
     let usual = Measure { layers: true, ..Measure::default() };
     let Settings { learning_rate, examples, .. } = Settings::default();
-    let experiment = Experiment {
+    Ok(Experiment {
         name,
         model,
         batch_sizes,
         notices,
         executes,
-        engine: Engines { name: vec![EngineName::Python], optional: Vec::new(), fixed_from: None },
+        engine: Engines::only(EngineName::Python),
         grid,
         learning_rate,
         examples,
         measure: Measure::over(usual, measure, executes.is_some())?,
         synthetic: None,
         own: Some(own),
-    };
-    few_cells(experiment.cell_count())?;
-    Ok(experiment)
+    })
 }
 
 /// The field that makes a spec one of a person's own step.
@@ -71,8 +69,8 @@ fn read_engine(step: &Field, mut engine: Section) -> Result<OwnSteps> {
     let is_command = step.path_ends_with("command");
     let command = is_command.then(|| read_command(step, &mut engine)).transpose()?;
     let files = if is_command { Vec::new() } else { distinct(step, |field| Ok(StepFile(field.path()?)))? };
-    let fresh = engine.get("fresh").map(|field| field.choice(Fresh::NAMES, Fresh::from_name)).transpose()?;
-    let env = engine.get("env").map(|field| read_env(&field)).transpose()?;
+    let fresh = engine.read("fresh", |field| field.choice(Fresh::NAMES, Fresh::from_name))?;
+    let env = engine.read("env", read_env)?;
     let others = engine.others();
     let (x, arguments) = (OwnSteps::BATCH_SIZE.to_owned(), Vec::new());
     let (fresh, env) = (fresh.unwrap_or(Fresh::Run), env.unwrap_or_default());
@@ -183,7 +181,7 @@ fn read_env(field: &Field) -> Result<Vec<(String, Vec<Json>)>> {
 fn read_sweep(section: Option<Section>, own: &mut OwnSteps) -> Result<Sweep> {
     let mut read = Sweep::default();
     let Some(mut section) = section else { return Ok(read) };
-    read.executes = section.get("executes").map(|field| field.count(1, MAX_SIZE)).transpose()?;
+    read.executes = section.read("executes", |field| field.count(1, MAX_SIZE))?;
     let x = section.get("x");
     if let Some(field) = &x {
         own.x = field.text()?;
@@ -227,7 +225,7 @@ fn model(step: &Field, own: &OwnSteps) -> Result<Model> {
     };
     match (1..names.len()).find(|&place| names[..place].contains(&names[place])) {
         Some(twice) => Err(step.error(format!("two of the files are called {}: rename one of them", names[twice]))),
-        None => Ok(Model { names, layers: None, input: None, classes: None }),
+        None => Ok(Model::named(names)),
     }
 }
 

@@ -15,7 +15,8 @@ use std::path::Path;
 
 use toml::de::DeTable;
 
-use super::section::{Document, Field, Section};
+use super::decode::needed;
+use super::section::{Document, Section};
 use crate::error::{Error, Result};
 
 /// Prices, and when they were read.
@@ -53,17 +54,15 @@ impl Prices {
         let document = Document { origin, text };
         let root = DeTable::parse(text).map_err(|e| document.syntax_error(&e))?;
         let mut prices = Section::root(document, &root);
-        let missing = |key: &str, example: &str| super::decode::spec_error(origin, key, example);
         let [version, read, offers] = ["version", "read", "offer"].map(|key| prices.get(key));
         // A misspelt key is refused before the needed one that it leaves missing.
         prices.finish()?;
-        let version = version.ok_or_else(|| missing("version", "version = 1"))?;
+        let version = needed(version, origin, "version", "version = 1")?;
         if version.integer(1, u64::from(u32::MAX))? != 1 {
             return Err(version.error("this batchstep reads version 1 of prices").hint("install a newer batchstep"));
         }
-        let read = read.ok_or_else(|| missing("read", "read = \"2026-11-22\", the day they were read"))?;
-        let read = read.text()?;
-        let offers = offers.ok_or_else(|| missing("offer", "[[offer]], with name, device and price"))?;
+        let read = needed(read, origin, "read", "read = \"2026-11-22\", the day they were read")?.text()?;
+        let offers = needed(offers, origin, "offer", "[[offer]], with name, device and price")?;
         let offers = offers.elements()?.iter().map(|field| offer(field.section()?, origin)).collect::<Result<_>>()?;
         Ok(Self { read, offers })
     }
@@ -82,13 +81,9 @@ impl Prices {
 fn offer(mut section: Section, origin: &str) -> Result<Offer> {
     let [name, device, price, source] = ["name", "device", "usd_per_hour", "source"].map(|key| section.get(key));
     section.finish()?;
-    let text = |key: &str, field: Option<Field>| -> Result<String> {
-        field
-            .ok_or_else(|| super::decode::spec_error(origin, &format!("offer.{key}"), &format!("{key} = \"...\"")))?
-            .text()
-    };
+    let text = |key: &str, field| needed(field, origin, &format!("offer.{key}"), &format!("{key} = \"...\""))?.text();
     let (name, device, source) = (text("name", name)?, text("device", device)?, text("source", source)?);
-    let price = price.ok_or_else(|| super::decode::spec_error(origin, "offer.usd_per_hour", "usd_per_hour = 0.35"))?;
+    let price = needed(price, origin, "offer.usd_per_hour", "usd_per_hour = 0.35")?;
     let usd_per_hour = price.number(0.0, 1e6)?;
     Ok(Offer { name, device, usd_per_hour, source })
 }

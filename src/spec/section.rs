@@ -64,9 +64,14 @@ impl<'a, 'i> Section<'a, 'i> {
         Some(Field { document: self.document, path: self.join(key), value })
     }
 
+    /// The value of `key` as `read` reads it, if given.
+    pub fn read<T>(&mut self, key: &'static str, read: impl FnOnce(&Field<'a, 'i>) -> Result<T>) -> Result<Option<T>> {
+        self.get(key).map(|field| read(&field)).transpose()
+    }
+
     /// The table under `key`, if given.
     pub fn section(&mut self, key: &'static str) -> Result<Option<Section<'a, 'i>>> {
-        self.get(key).map(|field| field.section()).transpose()
+        self.read(key, |field| field.section())
     }
 
     /// An error about the table as a whole.

@@ -1,8 +1,6 @@
 //! What every study steps: networks, batch sizes, engines and their settings.
 
-use super::decode::{
-    Input, Sweep, checked_name, few_cells, read_engine, read_model, read_sweep, read_train, spec_error,
-};
+use super::decode::{Input, Sweep, checked_name, read_engine, read_model, read_sweep, read_train, spec_error};
 use super::encode;
 use super::section::Section;
 use super::{Engines, Model, StudyKind};
@@ -54,7 +52,7 @@ impl Subject {
             AXES.iter().filter(|axis| axis.key == *key).for_each(|axis| grid.set(axis, vec![Value::Name(value)]));
         }
         let engine = match engine {
-            None => Engines { name: vec![EngineName::Cpu], optional: Vec::new(), fixed_from: None },
+            None => Engines::only(EngineName::Cpu),
             given => read_engine(given, &mut grid)?,
         };
         if engine.fixed_from.is_some() {
@@ -70,10 +68,8 @@ impl Subject {
         let learning_rate = read_train(train, &engine.name, &mut grid, usual.learning_rate)?;
         let model = match (model, usual.model) {
             (Some(section), _) => read_model(section, usual.input)?,
-            (None, Some(name)) => Model { names: vec![name.into()], layers: None, input: None, classes: None },
-            (None, None) => {
-                return Err(spec_error(origin, "model.name", "[model]\n        name = \"mnist_cnn\""));
-            }
+            (None, Some(name)) => Model::named(vec![name.into()]),
+            (None, None) => return Err(spec_error(origin, "model.name", "[model]\n        name = \"mnist_cnn\"")),
         };
         let usual_size = sweep.is_none().then(|| vec![usual.batch_size]);
         let Sweep { batch_sizes, executes, notices } = read_sweep(sweep)?;
@@ -101,9 +97,4 @@ impl Subject {
         let lengths = [self.model.names.len(), self.batch_sizes.len()].into_iter().chain(axes.iter().copied());
         lengths.fold(engines.fold(0, usize::saturating_add), usize::saturating_mul)
     }
-}
-
-/// Refuses a study of too many cells.
-pub(crate) fn refuse_many(cells: usize, origin: &str) -> Result<()> {
-    few_cells(cells).map_err(|error| error.at(origin))
 }

@@ -1,8 +1,8 @@
 use std::collections::BTreeSet;
 
 use super::*;
-use crate::network::custom::{OperationSpec, PaddingSpec};
-use crate::network::{Extent, Family};
+use crate::network::Family;
+use crate::network::custom::OperationSpec;
 use crate::settings::own::Fresh;
 use crate::settings::{AXES, Axis, Value};
 use crate::study::Spec;
@@ -94,26 +94,11 @@ fn an_a_a_run_has_the_same_steps_with_and_without_a_table_of_how_it_is_measured(
 }
 
 #[test]
-fn fixed_algorithms_need_a_source() {
-    let text = refusal("[model]\nname = \"vgg16\"\n[engine]\nalgorithms = \"fixed\"");
-    assert!(text.contains("fixed_from") && text.contains("help: fixed_from = "), "{text}");
-    let text = refusal("[model]\nname = \"vgg16\"\n[engine]\nworkspace_limit = \"1GB\"");
-    assert!(text.contains("256MiB"), "{text}");
-}
-
-#[test]
-fn an_optional_engine_is_one_of_several() {
-    let refused = |engine: &str| refusal(&format!("[model]\nname = \"vgg16\"\n[engine]\n{engine}"));
-    let text = refused("name = [\"cpu\"]\noptional = [\"torch\"]");
-    assert!(text.contains("only engines that are listed in `name`"), "{text}");
-    let text = refused("name = [\"cpu\", \"torch\"]\noptional = [\"torch\", \"cpu\"]");
-    assert!(text.contains("one engine at least must not be optional"), "{text}");
+fn an_optional_engine_makes_cells_like_the_others() {
     // PyTorch has no such axis: the GPU engine's three settings and one series of PyTorch's.
     let text = "[model]\nname = \"vgg16\"\n[sweep]\nbatch_size = [16, 17]\n[engine]\nname = [\"cudnn\", \"torch\"]\noptional = [\"torch\"]\nwinograd = [\"any\", \"never\", \"nonfused\"]";
     let experiment = parse(text).expect("valid");
     assert_eq!((experiment.cell_count(), experiment.engine.optional.as_slice()), (8, &[EngineName::Torch][..]));
-    let text = refused("name = \"torch\"\nwinograd = \"never\"");
-    assert!(text.contains("only the engines `cpu` and `cudnn` can vary `winograd`"), "{text}");
 }
 
 #[test]
@@ -138,22 +123,14 @@ fn all_threads_are_the_cores_that_there_are_and_no_setting_of_a_gpu() {
 }
 
 #[test]
-fn layers_of_ones_own_are_decoded() {
+fn what_a_layer_does_not_say_is_written_out() {
     let experiment = parse(
         "[model]\ninput = [1, 9, 9]\n[[model.layers]]\ntype = \"conv2d\"\nout_channels = 4\nkernel = 3\n[[model.layers]]\ntype = \"flatten\"",
     )
     .expect("valid");
-    let layers = experiment.model.layers.expect("layers");
-    let expected = OperationSpec::Conv2d {
-        out_channels: 4,
-        kernel: Extent::square(3),
-        stride: Extent::square(1),
-        padding: PaddingSpec::Valid,
-        groups: 1,
-        bias: true,
-    };
-    assert_eq!(layers[0].operation, expected);
-    assert_eq!(layers[1].operation, OperationSpec::Flatten);
+    let usual = "out_channels = 4\nkernel = [3, 3]\nstride = [1, 1]\npadding = \"valid\"\ngroups = 1\nbias = true\n";
+    let text = experiment.to_toml();
+    assert!(text.contains(&format!("type = \"conv2d\"\n{usual}\n[[model.layers]]\ntype = \"flatten\"\n")), "{text}");
 }
 
 /// Every line: a spec, and what its refusal must say.
@@ -217,6 +194,27 @@ fn bad_specs_get_file_line_key_and_remedy() {
             &["t.toml:6: engine.compile", "only the engine `torch`", "take `compile` out"],
         ),
         ("[model]\nname = \"vgg16\"\nname = \"vgg19\"", &["t.toml:5", "not valid TOML"]),
+        ("[engine]\nalgorithms = \"fixed\"", &["fixed_from", "help: fixed_from = "]),
+        ("[engine]\nworkspace_limit = \"1GB\"", &["256MiB"]),
+        ("[engine]\nname = [\"cpu\"]\noptional = [\"torch\"]", &["only engines that are listed in `name`"]),
+        ("[engine]\nname = [\"cpu\"]\noptional = [\"cpu\"]", &["one engine at least must not be optional"]),
+        (
+            "[engine]\nname = \"torch\"\nwinograd = \"never\"",
+            &["only the engines `cpu` and `cudnn` can vary `winograd`"],
+        ),
+        ("[model]\nname = \"cnn_1_0\"", &["`cnn_1_0` is none of"]),
+        ("[model]\ngenerate = 50", &["expected generate = {"]),
+        ("[model]\ngenerate = { family = \"rnn\", count = 1 }", &["`rnn` is none of: cnn, mlp"]),
+        ("[model]\ngenerate = { family = \"cnn\" }", &["`family` and `count` are needed"]),
+        ("[model]\ngenerate = { family = \"cnn\", count = 20000 }", &["from 1 to 10000"]),
+        (
+            "[model]\ngenerate = [{ family = \"cnn\", count = 1 }, { family = \"cnn\", count = 2 }]",
+            &["`cnn_1_1` is listed twice"],
+        ),
+        (
+            "[model]\ngenerate = { family = \"cnn\", count = 1 }\n[[model.layers]]\ntype = \"relu\"",
+            &["exclude each other"],
+        ),
     ];
     for (body, parts) in cases {
         let message = refusal(body);
@@ -266,21 +264,6 @@ fn generated_networks_are_names_that_build_and_read_back() {
     assert_eq!(experiment.cell_count(), 4 * 3 * 70);
     assert_eq!(crate::spec::plan::networks(&experiment.model).expect("built")[2].1.name, "cnn_3_2");
     assert_eq!(Experiment::parse(&experiment.to_toml(), "t.toml").expect("valid"), experiment);
-}
-
-#[test]
-fn what_cannot_be_generated_is_refused() {
-    let of = |generate: &str| refusal(&format!("[model]\ngenerate = {generate}"));
-    assert!(of("{ family = \"rnn\", count = 1 }").contains("`rnn` is none of: cnn, mlp"));
-    assert!(of("{ family = \"cnn\" }").contains("`family` and `count` are needed"));
-    assert!(of("50").contains("expected generate = {"));
-    assert!(of("{ family = \"cnn\", count = 20000 }").contains("from 1 to 10000"));
-    assert!(
-        of("[{ family = \"cnn\", count = 1 }, { family = \"cnn\", count = 2 }]").contains("`cnn_1_1` is listed twice")
-    );
-    let layers = "[model]\ninput = [2]\ngenerate = { family = \"cnn\", count = 1 }\n[[model.layers]]\ntype = \"relu\"";
-    assert!(refusal(layers).contains("exclude each other"));
-    assert!(refusal("[model]\nname = \"cnn_1_0\"").contains("`cnn_1_0` is none of"));
 }
 
 /// Every spec of the repository, and what none of them has.

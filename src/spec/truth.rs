@@ -87,8 +87,8 @@ fn step() -> KeyForm<u64> {
 fn events(place: &'static str, size: &'static str) -> KeyForm<Vec<(usize, f64)>> {
     let event = move |element: &Field| {
         let mut section = element.section()?;
-        let at = section.get(place).map(|field| field.count(1, MAX_EXTENT)).transpose()?;
-        let by = section.get(size).map(|field| any_time().read(&field)).transpose()?;
+        let at = section.read(place, |field| field.count(1, MAX_EXTENT))?;
+        let by = section.read(size, |field| any_time().read(field))?;
         section.finish()?;
         at.zip(by).ok_or_else(|| element.error(format!("expected {{ {place} = 16, {size} = \"12ms\" }}")))
     };

@@ -82,7 +82,7 @@ impl Table {
     pub fn names(path: &Path) -> Result<Vec<String>> {
         match form(path)? {
             Some(parts) => Ok(describe(path, &parts)?.0),
-            None => Ok(Sheet::open(path)?.names().to_vec()),
+            None => Ok(Sheet::open(path)?.names()),
         }
     }
 

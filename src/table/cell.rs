@@ -34,8 +34,7 @@ impl Notation {
         let reading = Reading::of(name);
         let in_name = unit(&reading.unit);
         let mut rests = parts.map(|parts| parts.rest);
-        let first =
-            rests.next().filter(|rest| is_short(rest) && !rest.contains(|letter: char| letter.is_ascii_digit()));
+        let first = rests.next().filter(|rest| is_short(rest) && !has_digit(rest));
         // `k img/s` is a multiple of a unit, which becomes the column's.
         let shared = first
             .filter(|first| in_name.is_none() && prefixed(first).is_none() && rests.all(|rest| rest == *first))
@@ -181,14 +180,11 @@ fn is_short(text: &str) -> bool {
 
 /// `^10` behind a number, `**10`, `<<10`.
 fn power(base: f64, rest: &str) -> Option<f64> {
+    let plain = rest.strip_prefix('^').or_else(|| rest.strip_prefix("**"));
     // nvbench writes `2^10 = 1024`.
-    let exponent = |text: &str| {
-        text.split('=').next()?.trim().parse::<i32>().ok().filter(|exponent| (-300..=300).contains(exponent))
-    };
-    if let Some(exponent_text) = rest.strip_prefix('^').or_else(|| rest.strip_prefix("**")) {
-        return exponent(exponent_text).map(|exponent| base.powi(exponent)).filter(|value| value.is_finite());
-    }
-    exponent(rest.strip_prefix("<<")?).map(|exponent| base * 2f64.powi(exponent)).filter(|value| value.is_finite())
+    let exponent = plain.or_else(|| rest.strip_prefix("<<"))?.split('=').next()?.trim().parse::<i32>().ok()?;
+    let value = if plain.is_some() { base.powi(exponent) } else { base * 2f64.powi(exponent) };
+    Some(value).filter(|value| exponent.abs() <= 300 && value.is_finite())
 }
 
 /// The number that `K`, `Mi` or `kB` means. Without a `B`, and with an `i`, sizes are counted in powers of two; times and rates are not.
@@ -270,41 +266,39 @@ fn behind(rest: &str) -> &str {
         Some((before, after)) if before.trim().is_empty() => {
             let after = after.trim_start();
             let number = |letter: char| letter.is_ascii_digit() || ".,eE+-".contains(letter);
-            if after.starts_with(|letter: char| letter.is_ascii_digit()) {
-                after.trim_start_matches(number)
-            } else {
-                after
-            }
+            let is_scatter = after.starts_with(|letter: char| letter.is_ascii_digit());
+            if is_scatter { after.trim_start_matches(number) } else { after }
         }
         Some((before, _)) => before,
         None => rest,
     };
-    let unit = unit.trim();
     // `5.1 (1.3x)`: text in brackets is the unit only if there is no text before them.
-    let unit = match unit.split_once('(') {
-        Some((before, _)) => before,
-        None => unit,
-    };
+    let unit = unit.split('(').next().unwrap_or_default();
     unit.trim_matches(|letter: char| letter.is_whitespace() || ")*%".contains(letter))
 }
 
 /// Whether the point in a cell's number cannot divide thousands: `0.031`, `12.5`.
 pub(super) fn has_point(text: &str) -> bool {
-    let point = || {
-        let parts = NumberAndRest::of(text)?;
-        let (whole, fraction) = parts.number.split_once('.')?;
-        let digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
-        Some(digits(whole) && digits(fraction) && (fraction.len() != 3 || whole == "0"))
-    };
-    point().unwrap_or(false)
+    let parts = NumberAndRest::of(text);
+    parts.as_ref().and_then(|parts| parts.number.split_once('.')).is_some_and(|(whole, fraction)| {
+        is_digits(whole) && is_digits(fraction) && (fraction.len() != 3 || whole == "0")
+    })
+}
+
+/// Whether a text is digits and nothing else.
+pub(super) fn is_digits(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+/// Whether a text has a digit.
+pub(super) fn has_digit(text: &str) -> bool {
+    text.contains(|letter: char| letter.is_ascii_digit())
 }
 
 /// Whether a cell is a number, perhaps with a unit.
 pub(super) fn is_number(text: &str) -> bool {
-    let digits = |text: &str| text.contains(|letter: char| letter.is_ascii_digit());
-    duration(text).is_some()
-        || NumberAndRest::of(text)
-            .is_some_and(|parts| power(1.0, parts.rest).is_some() || parts.rest.len() <= 16 && !digits(parts.rest))
+    let is_unit = |rest: &str| power(1.0, rest).is_some() || rest.len() <= 16 && !has_digit(rest);
+    duration(text).is_some() || NumberAndRest::of(text).is_some_and(|parts| is_unit(parts.rest))
 }
 
 /// Whether a text is a number and nothing else.

@@ -75,7 +75,7 @@ const NEARLY_ALL: f64 = 0.9;
 ///
 /// # Errors
 /// [`crate::error::Kind::Data`].
-pub(super) fn choose(profile: &[ColumnSample], hints: &Hints, query: &Query) -> Result<Choice> {
+pub(super) fn choose(profile: &[ColumnSample], hints: Hints, query: &Query) -> Result<Choice> {
     let columns: Vec<&ColumnSample> = profile.iter().filter(|column| column.is_numeric()).collect();
     let asked = query.y.as_deref().map(|asked| asked_for(profile, asked)).transpose()?;
     let x = match &query.x {
@@ -144,10 +144,9 @@ fn numeric<'p>(profile: &'p [ColumnSample], name: &str, flag: &str) -> Result<&'
     let derived = find(profile, &format!("{} (number)", seen.name)).filter(|seen| flag == "--x" && seen.is_numeric());
     derived.ok_or_else(|| {
         let text = seen.texts.iter().find(|text| !text.is_empty()).map_or(String::new(), |text| short(text));
-        let numbers: Vec<&str> =
-            profile.iter().filter(|column| column.is_numeric()).map(|column| column.name.as_str()).collect();
+        let numbers = profile.iter().filter(|column| column.is_numeric()).map(|column| &column.name);
         Error::data(format!("{flag}: the column `{}` contains text, such as `{text}`", short(name)))
-            .hint(format!("columns of numbers are: {}", shown(&numbers)))
+            .hint(format!("columns of numbers are: {}", shown(numbers)))
     })
 }
 
@@ -183,13 +182,9 @@ fn keys_of(profile: &[ColumnSample], x: &str, ys: &[String]) -> Vec<String> {
 
 /// Whether its numbers are the levels of a setting, whatever its name (`fused` is 0 or 1): few, about equally often, and each at nearly all sizes.
 fn has_levels(column: &ColumnSample, sizes: &ColumnSample) -> bool {
-    let mut all: BTreeSet<u64> = BTreeSet::new();
+    let pairs = column.numbers.iter().zip(&sizes.numbers).filter(|(level, size)| level.is_finite() && size.is_finite());
     let mut levels: BTreeMap<u64, (usize, BTreeSet<u64>)> = BTreeMap::new();
-    for (level, size) in column.numbers.iter().zip(&sizes.numbers) {
-        if !level.is_finite() || !size.is_finite() {
-            continue;
-        }
-        all.insert(size.to_bits());
+    for (level, size) in pairs.clone() {
         let (rows, own) = levels.entry(level.to_bits()).or_default();
         *rows += 1;
         own.insert(size.to_bits());
@@ -197,6 +192,7 @@ fn has_levels(column: &ColumnSample, sizes: &ColumnSample) -> bool {
             return false;
         }
     }
+    let all = pairs.map(|(_, size)| size.to_bits()).collect::<BTreeSet<_>>();
     let rows = || levels.values().map(|(rows, _)| *rows);
     let is_balanced = 2 * rows().min().unwrap_or(0) > rows().max().unwrap_or(0);
     let is_everywhere = levels.values().all(|(_, own)| own.len() as f64 >= NEARLY_ALL * all.len() as f64);

@@ -1,5 +1,7 @@
 //! What the commas in the numbers of a column mean.
 
+use super::cell::is_digits;
+
 /// A comma in a number.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Comma {
@@ -47,35 +49,35 @@ impl Comma {
 /// What stands before and after the one comma of a number; points may divide thousands before it.
 fn parts(text: &str) -> Option<(&str, &str)> {
     let (whole, fraction) = text.trim().split_once(',')?;
-    let digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     let mantissa = fraction.split_once(['e', 'E']).map_or(fraction, |(mantissa, _)| mantissa);
-    let is_whole = digits(whole.trim_start_matches(['+', '-'])) || is_grouped(whole);
-    (is_whole && digits(mantissa)).then_some((whole, fraction))
+    let is_whole = is_digits(whole.trim_start_matches(SIGNS)) || is_grouped(whole);
+    (is_whole && is_digits(mantissa)).then_some((whole, fraction))
+}
+
+const SIGNS: [char; 2] = ['+', '-'];
+
+/// Whether `mark` divides a whole number into groups of three digits, where it has any.
+fn is_divided(text: &str, mark: char) -> bool {
+    let mut groups = text.trim_start_matches(SIGNS).split(mark);
+    let is_first = groups.next().is_some_and(|first| first.len() <= 3 && is_digits(first));
+    is_first && groups.all(|group| group.len() == 3 && is_digits(group))
 }
 
 /// Whether the points of a text may all divide groups of three digits, and it has one: `1.024`, `1.234.567`.
 pub(super) fn is_grouped(text: &str) -> bool {
-    let mut groups = text.trim_start_matches(['+', '-']).split('.');
-    let digits = |group: &str| group.bytes().all(|byte| byte.is_ascii_digit());
-    let is_first = |first: &str| (1..=3).contains(&first.len()) && digits(first) && !first.starts_with('0');
-    let first = groups.next().is_some_and(is_first);
-    let mut groups = groups.peekable();
-    first && groups.peek().is_some() && groups.all(|group| group.len() == 3 && digits(group))
+    text.contains('.') && is_divided(text, '.') && !text.trim_start_matches(SIGNS).starts_with('0')
 }
 
 fn may_be_thousands((whole, fraction): (&str, &str)) -> bool {
-    let whole = whole.trim_start_matches(['+', '-']);
+    let whole = whole.trim_start_matches(SIGNS);
     fraction.len() == 3 && whole.len() <= 3 && !whole.starts_with('0')
 }
 
 /// A number whose commas all divide groups of three digits.
 fn thousands(text: &str) -> Option<f64> {
-    let (whole, fraction) = text.trim().split_once('.').map_or((text.trim(), ""), |(whole, rest)| (whole, rest));
-    let mut groups = whole.trim_start_matches(['+', '-']).split(',');
-    let digits = |group: &str| group.bytes().all(|byte| byte.is_ascii_digit());
-    let first = groups.next().is_some_and(|first| (1..=3).contains(&first.len()) && digits(first));
-    let is_grouped = first && groups.all(|group| group.len() == 3 && digits(group)) && !fraction.contains(',');
-    is_grouped.then(|| text.trim().replace(',', "").parse().ok()).flatten()
+    let (whole, fraction) = text.trim().split_once('.').unwrap_or((text.trim(), ""));
+    let is_number = is_divided(whole, ',') && !fraction.contains(',');
+    is_number.then(|| text.trim().replace(',', "").parse().ok()).flatten()
 }
 
 #[cfg(test)]

@@ -1,19 +1,31 @@
-//! What benchmark libraries print for people: Go, Rust, benchstat, Catch2, criterion of Rust and Haskell, PyTorch's `Compare`.
+//! What benchmark libraries print for people: Go, Rust, benchstat, Catch2, criterion, PyTorch's `Compare`.
 
-use super::Hints;
-use super::cell::{is_number, unit_of};
+use regex::{Captures, Regex};
+
+use super::cell::{is_digits, is_number};
 use super::grid::Grid;
 use super::json::{NamedValues, pair};
 
 /// Fewer results are no table.
 const FEWEST: usize = 2;
+/// The columns of times, of which most libraries print one.
+const TIMES: &[&str] = &["time", "time 2", "time 3", "time 4"];
+
+/// What names and times of other libraries look like, and what their texts hold.
+const NAMES_AND_TIMES: &[(&str, &str)] = &[
+    // Rust's own: `test sort_64 ... bench:       1,234 ns/iter (+/- 31)`.
+    (" ... bench:", r"^ *test (.+) \.\.\. bench: *([0-9,.]+ \S+) \("),
+    // Catch2: a name with counts and an estimate, and in the next line mean, low mean and high mean.
+    ("low mean", r"^([^\W\d_].*?)  .*\n *(TIME) +TIME +TIME[ \r]*$"),
+    // criterion: `sort/64   time:   [1.23 µs 1.24 µs 1.25 µs]`, the name in a line of its own where it is long.
+    ("time:", r"^(.*\S)\s+time:\s+\[TIME (TIME) TIME\]"),
+];
 
 /// The table in such a text; `None` in any other.
 pub(super) fn grid(text: &str) -> Option<Grid> {
-    let ways = [go, libtest, benchstat, catch, criterion, haskell, compare];
+    let ways = [go, benchstat, names_and_times, compare];
     let found = ways.into_iter().map(|read| read(text)).find(|rows| rows.len() >= FEWEST)?;
-    let x = vec!["name (number)"];
-    Some(Grid { hints: Hints { x, y: vec!["time", "time 2", "time 3", "time 4"] }, ..Grid::of_rows(found) })
+    Grid::of_tool(found, &["name (number)"], TIMES)
 }
 
 /// `BenchmarkSort/size=64-8   1000   1234 ns/op   16 B/op`: the number behind the last dash counts processors.
@@ -34,19 +46,18 @@ fn go(text: &str) -> Vec<NamedValues> {
     text.lines().filter_map(row).collect()
 }
 
-/// `test sort_64 ... bench:       1,234 ns/iter (+/- 31)`.
-fn libtest(text: &str) -> Vec<NamedValues> {
-    let row = |line: &str| {
-        let (name, time) = line.trim().strip_prefix("test ")?.split_once(" ... bench:")?;
-        let time = time.split_once(" (")?.0.replace(',', "");
-        Some(vec![pair("name", name), pair("time", time.trim())])
+fn names_and_times(text: &str) -> Vec<NamedValues> {
+    let found = |(mark, form): &(&str, &str)| {
+        let form = format!("(?m){}", form.replace("TIME", "[0-9.,]+ [nuµμm]?s"));
+        let form = Regex::new(&form).ok().filter(|_| text.contains(mark))?;
+        let row = |found: Captures| vec![pair("name", found[1].trim()), pair("time", found[2].replace(',', ""))];
+        Some(form.captures_iter(text).map(row).collect())
     };
-    text.lines().filter_map(row).collect()
+    NAMES_AND_TIMES.iter().filter_map(found).find(|rows: &Vec<NamedValues>| !rows.is_empty()).unwrap_or_default()
 }
 
 fn without_processors(name: &str) -> &str {
-    let digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
-    name.rsplit_once('-').filter(|(_, processors)| digits(processors)).map_or(name, |(name, _)| name)
+    name.rsplit_once('-').filter(|(_, processors)| is_digits(processors)).map_or(name, |(name, _)| name)
 }
 
 /// benchstat: `Sort/size=64-8   1.234µ ± 1%   1.100µ ± 2%   -10.9% (p=0.000 n=10)`, of its times.
@@ -62,8 +73,7 @@ fn benchstat(text: &str) -> Vec<NamedValues> {
         // Behind the last sign stands its share.
         let times: Vec<Option<String>> =
             times[..times.len().saturating_sub(1)].iter().map(|time| seconds(time)).collect();
-        let names = ["time", "time 2", "time 3", "time 4"];
-        let named: NamedValues = names.iter().zip(times).filter_map(|(name, time)| Some(pair(name, time?))).collect();
+        let named: NamedValues = TIMES.iter().zip(times).filter_map(|(name, time)| Some(pair(name, time?))).collect();
         if !named.is_empty() {
             rows.push(std::iter::once(pair("name", without_processors(name))).chain(named).collect());
         }
@@ -77,62 +87,6 @@ fn seconds(text: &str) -> Option<String> {
     let unit = &text[number.len()..];
     number.parse::<f64>().ok()?;
     Some(format!("{number} {unit}{}", if unit.ends_with('s') { "" } else { "s" }))
-}
-
-/// Catch2: a name with counts and an estimate, and in the next line mean, low mean and high mean.
-fn catch(text: &str) -> Vec<NamedValues> {
-    if !text.contains("low mean") {
-        return Vec::new();
-    }
-    let lines: Vec<&str> = text.lines().collect();
-    let row = |two: &[&str]| {
-        let times = times(two[1]);
-        let name = two[0].split("  ").next().filter(|name| !name.is_empty())?;
-        (times.len() == 3 && two[0].starts_with(char::is_alphabetic))
-            .then(|| vec![pair("name", name), pair("time", times[0].clone())])
-    };
-    lines.windows(2).filter_map(row).collect()
-}
-
-/// The times of a line: `440 ns        436 ns        444 ns`.
-fn times(line: &str) -> Vec<String> {
-    let words: Vec<&str> = line.split([' ', '[', ']']).filter(|word| !word.is_empty()).collect();
-    let is_time = |two: &[&str]| is_number(two[0]) && unit_of(two[1]).is_some_and(|unit| unit.base == "s");
-    match words.chunks_exact(2).all(is_time) && words.len().is_multiple_of(2) {
-        true => words.chunks_exact(2).map(|two| two.join(" ")).collect(),
-        false => Vec::new(),
-    }
-}
-
-/// criterion: `sort/64   time:   [1.23 µs 1.24 µs 1.25 µs]`, the name in a line of its own where it is long.
-fn criterion(text: &str) -> Vec<NamedValues> {
-    let (mut before, mut rows) = ("", Vec::new());
-    for line in text.lines() {
-        if let Some((name, all)) = line.split_once("time:") {
-            let name = if name.trim().is_empty() { before } else { name };
-            let times = times(all);
-            if times.len() == 3 && all.trim_start().starts_with('[') {
-                rows.push(vec![pair("name", name.trim()), pair("time", times[1].clone())]);
-            }
-        }
-        before = line;
-    }
-    rows
-}
-
-/// Haskell's criterion: `benchmarking sort/64`, and below it `mean  34.3 μs   (33.2 μs .. 38.4 μs)`.
-fn haskell(text: &str) -> Vec<NamedValues> {
-    let (mut name, mut rows) = ("", Vec::new());
-    for line in text.lines() {
-        if let Some(own) = line.strip_prefix("benchmarking ") {
-            name = own.trim().trim_end_matches("...").trim();
-        } else if let Some(mean) = line.strip_prefix("mean ").and_then(|mean| mean.split_once('('))
-            && let [time] = &times(mean.0)[..]
-        {
-            rows.push(vec![pair("name", name), pair("time", time.clone())]);
-        }
-    }
-    rows
 }
 
 /// `torch.utils.benchmark.Compare`: a section for each number of threads, a row for each size, a column for each description.
@@ -160,12 +114,7 @@ fn compare(text: &str) -> Vec<NamedValues> {
 mod tests {
     use super::*;
 
-    fn read(text: &str) -> (String, Vec<String>) {
-        let grid = grid(text).expect("a table");
-        (grid.names.join(","), grid.rows.iter().map(|row| row.fields.join(",")).collect())
-    }
-
-    /// What the recorded samples do not have: fractions, other parts of a report, names in a line of their own, and the criterion of Haskell.
+    /// What the recorded samples do not have: fractions, other parts of a report, and names in a line of their own.
     #[test]
     fn what_libraries_print_is_a_table() {
         for (text, names, rows) in [
@@ -184,15 +133,9 @@ mod tests {
                 "name,time",
                 ["sort/8,1.2 µs", "sort of some length/16,2.2 µs"],
             ),
-            (
-                "benchmarking sort/8\ntime    1.5 μs   (1.4 μs .. 1.6 μs)\nmean    1.2 μs   (1.1 μs .. 1.3 μs)\n\nbenchmarking sort/16\nmean    2.2 ms   (2.1 ms .. 2.3 ms)\n",
-                "name,time",
-                ["sort/8,1.2 μs", "sort/16,2.2 ms"],
-            ),
         ] {
-            let (found, read) = read(text);
-            assert_eq!((found.as_str(), read.len()), (names, rows.len()), "{text}\n{read:?}");
-            assert_eq!(read, rows, "{text}");
+            let found = grid(text).expect("a table").joined();
+            assert_eq!(found, (names.to_string(), rows.map(str::to_string).to_vec()), "{text}");
         }
         assert!(grid("n,ms\n8,1.5\n16,2.5\n").is_none());
     }

@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use super::cell::{duration, is_number, unit_of};
+use super::cell::{duration, has_digit, is_digits, is_number, unit_of};
 use super::grid::Grid;
 use super::json::NamedValues;
 
@@ -91,12 +91,11 @@ fn below(heading: &str, name: &str) -> String {
 fn of_part(part: &str) -> NamedValues {
     let part = part.trim().trim_start_matches("- ");
     let pair = part.split_once(": ").or(part.split_once('\t')).or(part.split_once(" = "));
-    let digits = |text: &str| text.contains(|letter: char| letter.is_ascii_digit());
     if let Some((name, value)) = pair.map(|(name, value)| (name.trim(), value.trim()))
-        && !digits(name)
+        && !has_digit(name)
         && !name.contains('=')
         && !name.is_empty()
-        && (is_number(value) || duration(value).is_some() || digits(value) && !value.contains([' ', ':', '=']))
+        && (is_number(value) || duration(value).is_some() || has_digit(value) && !value.contains([' ', ':', '=']))
     {
         return vec![(name.to_string(), value.to_string())];
     }
@@ -107,7 +106,7 @@ fn of_part(part: &str) -> NamedValues {
 fn shapes(sentence: &str) -> String {
     let words: Vec<&str> = sentence.split_whitespace().collect();
     let is_cross = |word: &str| matches!(word, "x" | "X" | "×" | "*");
-    let digits = |word: &str| word.trim_end_matches(':').bytes().all(|byte| byte.is_ascii_digit());
+    let digits = |word: &str| is_digits(word.trim_end_matches(':'));
     let mut joined = String::new();
     for (at, word) in words.iter().enumerate() {
         let before = at.checked_sub(1).map(|before| words[before]);
@@ -142,8 +141,7 @@ fn of_words(sentence: &str) -> NamedValues {
         let number = value.trim_end_matches(':');
         if !is_number(number) || is_time_of_day(value) {
             let label = if number.is_empty() { own } else { number };
-            let has_number =
-                label.contains(|letter: char| letter.is_ascii_digit()) && label.contains(char::is_alphabetic);
+            let has_number = has_digit(label) && label.contains(char::is_alphabetic);
             match has_number && facts.is_empty() && !label.starts_with("0x") && !is_time_of_day(value) {
                 true => facts.push(("name".to_string(), label.to_string())),
                 false if label.contains(char::is_alphabetic) => name.push(label),
@@ -198,11 +196,6 @@ fn is_time_of_day(word: &str) -> bool {
 mod tests {
     use super::*;
 
-    fn read(text: &str) -> (String, Vec<String>) {
-        let grid = grid(text).expect("a table");
-        (grid.names.join(","), grid.rows.iter().map(|row| row.fields.join(",")).collect())
-    }
-
     fn lines(line: impl Fn(u32) -> String) -> String {
         (1..=4).map(|i| line(8 * i)).collect()
     }
@@ -237,7 +230,7 @@ mod tests {
                 "32/,32.5,1",
             ),
         ] {
-            let (found, rows) = read(&text);
+            let (found, rows) = grid(&text).expect("a table").joined();
             assert_eq!((found.as_str(), rows.len(), rows[3].as_str()), (names, 4, last), "{text}");
         }
     }

@@ -2,9 +2,10 @@
 
 use std::path::Path;
 
-use super::cell::{is_missing, is_number};
+use super::cell::{has_digit, is_missing, is_number};
+use super::json::NamedValues;
 use super::layout::{Record, RecordKind, told_apart};
-use super::text::{self, Fields, Records};
+use super::text::{self, Fields};
 use super::{Hints, at_line, console, facts, json, log, pattern, refusal, wide};
 use crate::error::{Error, Result};
 
@@ -21,7 +22,7 @@ pub(super) struct Grid {
 
 impl Grid {
     /// The grid of named values in rows that need not have the same names.
-    pub fn of_rows(rows: Vec<Vec<(String, String)>>) -> Self {
+    pub fn of_rows(rows: Vec<NamedValues>) -> Self {
         let mut names: Vec<String> = Vec::new();
         let mut places = std::collections::HashMap::new();
         let mut records = Vec::with_capacity(rows.len());
@@ -39,6 +40,11 @@ impl Grid {
         }
         records.iter_mut().for_each(|record| record.fields.resize(names.len(), String::new()));
         Self { names: told_apart(names), rows: records, ..Self::default() }
+    }
+
+    /// The same, of a tool whose columns are known; `None` without rows.
+    pub fn of_tool(rows: Vec<NamedValues>, x: &'static [&'static str], y: &'static [&'static str]) -> Option<Self> {
+        (!rows.is_empty()).then(|| Self { hints: Hints { x, y }, ..Self::of_rows(rows) })
     }
 
     pub fn column(&self, name: &str) -> Option<usize> {
@@ -145,7 +151,7 @@ impl Grid {
                 row.fields[time] = format!("{} {unit}", number / count);
             }
             (self.names[time], self.names[size]) = ("time".to_string(), "size".to_string());
-            self.hints = Hints { x: vec!["size", "function (number)", "group (number)"], y: vec!["time"] };
+            self.hints = Hints { x: &["size", "function (number)", "group (number)"], y: &["time"] };
         }
         let is_hyperfine =
             ["command", "mean", "stddev", "median", "user", "system"].iter().all(|name| self.column(name).is_some());
@@ -157,7 +163,7 @@ impl Grid {
     /// llama-bench names its tests `pp512`, `tg128`, and with a depth `pp512 @ d4096`, which it leaves out where it is 0.
     fn name_llama(&mut self) {
         let (Some(test), Some(_)) = (self.column("test"), self.column("t/s")) else { return };
-        self.hints = Hints { x: vec!["test (number)"], y: vec!["t/s"] };
+        self.hints = Hints { x: &["test (number)"], y: &["t/s"] };
         if self.cells(test).any(|cell| cell.contains(" @ d")) {
             let bare = |cell: &&mut String| !cell.contains(" @ d");
             self.rows
@@ -166,6 +172,14 @@ impl Grid {
                 .filter(bare)
                 .for_each(|cell| cell.push_str(" @ d0"));
         }
+    }
+}
+
+#[cfg(test)]
+impl Grid {
+    /// The names, and the fields of each row.
+    pub fn joined(&self) -> (String, Vec<String>) {
+        (self.names.join(","), self.rows.iter().map(|row| row.fields.join(",")).collect())
     }
 }
 
@@ -184,63 +198,54 @@ pub(super) fn note_of_end(line: usize) -> String {
 /// [`crate::error::Kind::Data`] where there is none.
 pub(super) fn of_text(text: &str, path: &Path) -> Result<Grid> {
     let here = |error: Error| at_line(error, path, 0);
-    if let Some(grid) = json::grid(text).map_err(here)? {
-        return Ok(grid.in_order());
-    }
-    if let Some(grid) = log::grid(text).or_else(|| console::grid(text)) {
+    let known = json::grid(text).map_err(here)?.or_else(|| log::grid(text)).or_else(|| console::grid(text));
+    if let Some(grid) = known {
         return Ok(grid.in_order());
     }
     refusal::of_known(text).map_or(Ok(()), |error| Err(here(error)))?;
     let table = text::recognise(text);
     // Names with numbers in them are the first line of a log.
-    let is_log = |name: &String| name.contains(|letter: char| letter.is_ascii_digit()) && name.contains([':', '=']);
+    let is_log = |name: &String| has_digit(name) && name.contains([':', '=']);
     if table.as_ref().is_none_or(|(_, layout)| !layout.is_named || layout.names.iter().any(is_log))
         && let Some(grid) = facts::grid(text)
     {
         return Ok(grid.in_order());
     }
     let (way, layout) = table.ok_or_else(|| here(refusal::of_text(text)))?;
-    let Records { mut records, .. } = text::records(text, way);
     let lines: Vec<&str> = text.lines().collect();
     let mut grid = Grid { names: layout.names.clone(), semicolons: way == Fields::Separated(b';'), ..Grid::default() };
     let (mut before, mut left_out, mut repeated) = (layout.first, 0, 0);
     let has_rounds = layout.names.iter().any(|name| name.trim().eq_ignore_ascii_case("block"));
     let above = lines.get(..layout.first.saturating_sub(1)).unwrap_or_default();
-    let holds =
-        |record: &&mut Record| record.line >= layout.first && record.fields.iter().any(|field| !field.is_empty());
-    let mut records = records.iter_mut().filter(holds).peekable();
-    while let Some(record) = records.next() {
+    let holds = |record: &Record| record.line >= layout.first && record.fields.iter().any(|field| !field.is_empty());
+    let mut records = text::records(text, way).records.into_iter().filter(holds).peekable();
+    while let Some(mut record) = records.next() {
+        let at = record.line;
+        let line = lines.get(at - 1).copied().unwrap_or_default();
         if matches!(way, Fields::Columns | Fields::Blanks) {
-            layout.align(record, lines.get(record.line - 1).copied().unwrap_or_default());
+            layout.align(&mut record, line);
         }
-        let apart = (before..record.line.saturating_sub(1))
-            .any(|line| lines.get(line).is_some_and(|line| line.trim().is_empty()));
-        before = record.line;
+        let between = lines.get(before..at - 1).unwrap_or_default();
+        let apart = between.iter().any(|line| line.trim().is_empty());
+        before = at;
         // Tables of several rounds in one file, as `>>` makes it: the column `block` tells them apart.
-        let line = lines.get(record.line - 1).copied().unwrap_or_default();
         if has_rounds && !apart && !grid.rows.is_empty() && above.contains(&line) {
             repeated += 1;
             continue;
         }
-        let unclosed = match way {
-            Fields::Separated(separator) => text::unclosed(record, separator, layout.names.len()),
-            _ => None,
-        };
-        if let Some(error) = unclosed {
-            return Err(at_line(error, path, record.line));
+        if let Fields::Separated(separator) = way
+            && let Some(error) = text::unclosed(&record, separator, layout.names.len())
+        {
+            return Err(at_line(error, path, at));
         }
-        match layout.part(record, apart).map_err(|e| at_line(e, path, record.line))? {
-            RecordKind::Row => grid.rows.push(record.clone()),
-            RecordKind::End
-                if grid
-                    .rows
-                    .last()
-                    .is_some_and(|last| records.peek().is_some_and(|next| layout.goes_on(last, next))) =>
-            {
-                left_out += 1;
+        let around = (grid.rows.last(), records.peek());
+        match layout.part(&mut record, apart).map_err(|e| at_line(e, path, at))? {
+            RecordKind::Row => grid.rows.push(record),
+            RecordKind::End if matches!(around, (Some(last), Some(next)) if layout.goes_on(last, next)) => {
+                left_out += 1
             }
             RecordKind::End => {
-                grid.notes.push(note_of_end(record.line));
+                grid.notes.push(note_of_end(at));
                 break;
             }
         }
@@ -250,12 +255,8 @@ pub(super) fn of_text(text: &str, path: &Path) -> Result<Grid> {
         grid.notes.push(format!("the line of names comes {times}: what follows it is read as the same table"));
     }
     if left_out > 0 {
-        let what = if left_out == 1 {
-            "1 line of text between rows is".to_string()
-        } else {
-            format!("{left_out} lines of text between rows are")
-        };
-        grid.notes.push(format!("{what} left out"));
+        let what = if left_out == 1 { "line of text between rows is" } else { "lines of text between rows are" };
+        grid.notes.push(format!("{left_out} {what} left out"));
     }
     if grid.rows.is_empty() {
         return Err(here(Error::data(NO_ROWS).hint(ROWS)));

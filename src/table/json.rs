@@ -81,15 +81,15 @@ fn note_of_unread(first: usize, count: usize) -> String {
 }
 
 fn of_value(value: &Value) -> Result<Grid> {
-    if let Some((rows, hints)) = tools::rows(value)? {
-        return Ok(Grid { hints, ..Grid::of_rows(rows) });
+    if let Some(grid) = tools::grid(value)? {
+        return Ok(grid);
     }
     let found = rows(value, 0).filter(|found| !found.rows.is_empty());
     let found = found.ok_or_else(|| refusal::of_json("this JSON contains no list of measurements"))?;
     let mut grid = Grid::of_rows(found.rows);
     if !found.left_out.is_empty() {
-        let names: Vec<&str> = found.left_out.iter().map(String::as_str).collect();
-        grid.notes.push(format!("other lists of this JSON have other columns, and are left out: {}", shown(&names)));
+        let names = shown(&found.left_out);
+        grid.notes.push(format!("other lists of this JSON have other columns, and are left out: {names}"));
     }
     // Values that say nothing, and lists within a row, are no columns.
     grid.hints = tools::hints(&grid.names);
@@ -188,17 +188,17 @@ fn of_columns(object: &Map<String, Value>) -> Option<Vec<NamedValues>> {
     }
     let keys =
         object.values().find_map(Value::as_object).map(|inner| inner.keys().map(String::as_str).collect::<Vec<_>>());
-    if let Some((size, numbers)) = keys
-        .filter(|keys| !keys.iter().enumerate().all(|(at, key)| *key == at.to_string()))
-        .and_then(|keys| sizes(&keys))
-    {
-        let row = |at: usize| {
-            let own = lists.iter().map(|(name, items)| ((*name).clone(), said(items[at])));
-            std::iter::once((size.clone(), numbers[at].clone())).chain(own).collect()
-        };
-        return Some((0..length).map(row).collect());
-    }
-    Some((0..length).map(|at| lists.iter().map(|(name, items)| ((*name).clone(), said(items[at]))).collect()).collect())
+    let sized = keys.filter(|keys| !is_index(keys)).and_then(|keys| sizes(&keys));
+    let row = |at: usize| {
+        let size = sized.iter().map(|(size, numbers)| (size.clone(), numbers[at].clone()));
+        size.chain(lists.iter().map(|(name, items)| ((*name).clone(), said(items[at])))).collect()
+    };
+    Some((0..length).map(row).collect())
+}
+
+/// `0`, `1`, `2`, as pandas numbers rows.
+fn is_index(keys: &[&str]) -> bool {
+    keys.iter().enumerate().all(|(at, key)| *key == at.to_string())
 }
 
 /// `{"1": 5.2, "2": 5.4}`: sizes and values; `{"bs1": {"ms": 5.2}, ...}`.
@@ -209,8 +209,7 @@ fn of_map(object: &Map<String, Value>) -> Option<Vec<NamedValues>> {
     if object.values().any(is_table) {
         return None;
     }
-    let is_index = keys.iter().enumerate().all(|(at, key)| *key == at.to_string());
-    if is_index && object.values().all(Value::is_object) {
+    if is_index(&keys) && object.values().all(Value::is_object) {
         name = "index".to_string();
     }
     let row = |(number, value): (String, &Value)| {
@@ -313,8 +312,7 @@ mod tests {
     use super::*;
 
     fn read(text: &str) -> (String, Vec<String>) {
-        let grid = grid(text).expect("read").expect("a table");
-        (grid.names.join(","), grid.rows.iter().map(|row| row.fields.join(",")).collect())
+        grid(text).expect("read").expect("a table").joined()
     }
 
     #[test]

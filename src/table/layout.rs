@@ -1,6 +1,6 @@
 //! Where in a text the table is: which line names its columns, which is its first row, and where it ends.
 
-use super::cell::{is_bare_number, is_missing, is_number, unit_of};
+use super::cell::{has_digit, is_bare_number, is_missing, is_number, unit_of};
 use crate::error::{Error, Result};
 
 /// A line of a text, in fields.
@@ -69,27 +69,20 @@ impl Layout {
         if let Some(comment) = comment.filter(|comment| !comment.fields.iter().any(|name| is_bare_number(name))) {
             return found(names(comment, fields), data, false);
         }
-        // Names between which there is one blank, above columns that more divide.
-        let words =
-            |record: &Record| record.fields.join(" ").split_whitespace().map(str::to_string).collect::<Vec<_>>();
-        let before = data.checked_sub(1).map(|at| &records[at]).filter(|before| is_aligned && is_header(before));
-        if let Some(names) = before.map(words).filter(|words| words.len() == fields) {
-            return found(names.iter().map(|name| cleaned(name)).collect(), data, false);
-        }
-        let before = data.checked_sub(1).map(|at| &records[at]).filter(|before| before.fields.len() + 1 == fields);
-        if let Some(before) = before
-            .filter(|before| is_aligned && fields > 2 && is_header(before) && is_bare_number(&records[data].fields[0]))
-        {
-            return found(names(before, fields - 1), data, true);
-        }
-        let before =
-            data.checked_sub(1).map(|at| &records[at]).filter(|before| before.fields.len() > 1 && is_header(before));
-        if let Some(before) = before.filter(|_| !is_aligned) {
-            return found(names(before, before.fields.len()), data, false).map(|found| Self {
-                fields: before.fields.len(),
-                is_named: false,
-                ..found
-            });
+        if let Some(before) = data.checked_sub(1).map(|at| &records[at]).filter(|before| is_header(before)) {
+            let count = before.fields.len();
+            // Names between which there is one blank, above columns that more divide.
+            let words: Vec<String> = before.fields.join(" ").split_whitespace().map(cleaned).collect();
+            if is_aligned && words.len() == fields {
+                return found(words, data, false);
+            }
+            if is_aligned && fields > 2 && count + 1 == fields && is_bare_number(&records[data].fields[0]) {
+                return found(names(before, fields - 1), data, true);
+            }
+            if !is_aligned && count > 1 {
+                let found = found(names(before, count), data, false);
+                return found.map(|found| Self { fields: count, is_named: false, ..found });
+            }
         }
         let unnamed = (1..=fields).map(|at| format!("column {at}")).collect();
         found(unnamed, data, false).map(|found| Self { is_named: false, ..found })
@@ -101,8 +94,7 @@ impl Layout {
     /// [`crate::error::Kind::Data`] where it has more fields than the names, and all are numbers.
     pub fn part(&self, record: &mut Record, apart: bool) -> Result<RecordKind> {
         let count = record.fields.len();
-        let starts_as_row =
-            record.fields.first().is_some_and(|first| first.contains(|letter: char| letter.is_ascii_digit()));
+        let starts_as_row = record.fields.first().is_some_and(|first| has_digit(first));
         if count == self.fields {
             if !starts_as_row
                 && is_header(record)
@@ -172,7 +164,7 @@ impl Layout {
 
 /// How many fields hold a digit and are short enough for a value.
 fn digits(record: &Record) -> usize {
-    let value = |field: &&String| field.len() < 60 && field.contains(|letter: char| letter.is_ascii_digit());
+    let value = |field: &&String| field.len() < 60 && has_digit(field);
     record.fields.iter().filter(value).count()
 }
 
@@ -233,49 +225,4 @@ pub(super) fn told_apart(names: Vec<String>) -> Vec<String> {
         told.push(own.unwrap_or(name));
     }
     told
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn records(lines: &[&str]) -> Vec<Record> {
-        let record =
-            |(at, line): (usize, &&str)| Record { line: at + 1, fields: line.split(',').map(str::to_string).collect() };
-        lines.iter().enumerate().map(record).collect()
-    }
-
-    fn found(lines: &[&str], comments: &[&str]) -> (Vec<String>, usize) {
-        let mut comments = records(comments);
-        comments.iter_mut().for_each(|comment| comment.line = 0);
-        let layout = Layout::find(&records(lines), &comments, false).expect("a table");
-        (layout.names, layout.first)
-    }
-
-    #[test]
-    fn the_names_are_above_the_first_row_or_in_a_comment_or_missing() {
-        let names = |names: &[&str]| names.iter().map(ToString::to_string).collect::<Vec<_>>();
-        assert_eq!(found(&["n,ms", "1,2", "2,3"], &[]), (names(&["n", "ms"]), 2));
-        assert_eq!(found(&["on dev0 today", "n,ms", "1,2", "2,3"], &[]), (names(&["n", "ms"]), 3));
-        assert_eq!(found(&["1,2", "2,3"], &["#n, ms"]), (names(&["n", "ms"]), 1));
-        assert_eq!(found(&["1,2", "2,3"], &["# made today"]), (names(&["column 1", "column 2"]), 1));
-        assert_eq!(found(&["a,1,2.5", "b,1,2.6"], &[]), (names(&["column 1", "column 2", "column 3"]), 1));
-        assert_eq!(found(&["n,8,16,32", "ms,1,2,3"], &[]).0, names(&["n", "8", "16", "32"]));
-        assert_eq!(found(&["n,ms,ms,", "1,2,3,4", "2,3,4,5"], &[]).0, names(&["n", "ms", "ms 2", "column 4"]));
-    }
-
-    #[test]
-    fn a_table_ends_at_another_header_or_at_text_and_a_row_of_errors_is_a_row() {
-        let layout = Layout::find(&records(&["n,ms", "1,2", "2,3"]), &[], false).expect("a table");
-        let part = |line: &str, apart: bool| layout.part(&mut records(&[line])[0], apart);
-        assert_eq!(part("3,4", false).expect("read"), RecordKind::Row);
-        assert_eq!(part("3,out of memory", false).expect("read"), RecordKind::Row);
-        assert_eq!(part("4,CUDA error: a, b", false).expect("read"), RecordKind::Row);
-        assert_eq!(part("5", false).map_err(|e| e.to_string().contains("has 1 fields")), Err(true));
-        assert_eq!(part("5,6,7", false).map_err(|e| e.to_string().contains("decimal commas")), Err(true));
-        for end in ["n,ms", "size,seconds", "done"] {
-            assert_eq!(part(end, false).expect("read"), RecordKind::End, "{end}");
-        }
-        assert_eq!(part("5,6,7", true).expect("read"), RecordKind::End);
-    }
 }

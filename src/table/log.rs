@@ -2,7 +2,6 @@
 
 use serde_json::Value;
 
-use super::Hints;
 use super::cell::is_bare_number;
 use super::grid::Grid;
 use super::json::{NamedValues, member, pair, said};
@@ -46,8 +45,7 @@ fn mlperf(text: &str) -> Option<Grid> {
         }
     }
     let rows = if rates.is_empty() { epochs } else { rates };
-    let hints = Hints { x: vec!["batch_size", "epoch", "step"], y: Vec::new() };
-    (!rows.is_empty()).then(|| Grid { hints, ..Grid::of_rows(rows) })
+    Grid::of_tool(rows, &["batch_size", "epoch", "step"], &[])
 }
 
 /// trtexec: for each run, the size in its command and the mean GPU time.
@@ -66,8 +64,7 @@ fn trtexec(text: &str) -> Option<Grid> {
             rows.push(vec![pair("size", &size), pair("GPU compute time", mean.trim())]);
         }
     }
-    let hints = Hints { x: vec!["size", "size (number)"], y: vec!["GPU compute time"] };
-    (!rows.is_empty() && text.contains("trtexec")).then(|| Grid { hints, ..Grid::of_rows(rows) })
+    Grid::of_tool(rows, &["size", "size (number)"], &["GPU compute time"]).filter(|_| text.contains("trtexec"))
 }
 
 /// What vLLM's and SGLang's benchmarks print of one load, once for each load.
@@ -79,7 +76,7 @@ fn serving(text: &str) -> Option<Grid> {
         is_bare_number(value).then(|| pair(name.trim(), value))
     };
     let rows: Vec<NamedValues> = blocks.map(|block| block.lines().filter_map(value).collect()).collect();
-    let x = vec![
+    const X: &[&str] = &[
         "Max request concurrency",
         "Maximum request concurrency",
         "Traffic request rate",
@@ -87,8 +84,7 @@ fn serving(text: &str) -> Option<Grid> {
         "Successful requests",
         "Total input tokens",
     ];
-    let hints = Hints { x, y: vec!["Output token throughput"] };
-    (!rows.is_empty()).then(|| Grid { hints, ..Grid::of_rows(rows) })
+    Grid::of_tool(rows, X, &["Output token throughput"])
 }
 
 #[cfg(test)]
@@ -107,10 +103,7 @@ mod tests {
             + "noise\n"
             + &line("epoch_start", 10, "null")
             + &line("epoch_stop", 35, "null");
-        let grid = grid(&epochs).expect("a table");
-        assert_eq!(
-            (grid.names.join(","), grid.rows[0].fields.join(",")),
-            ("batch_size,epoch,time_ms".into(), "64,3,25".into())
-        );
+        let found = grid(&epochs).expect("a table").joined();
+        assert_eq!(found, ("batch_size,epoch,time_ms".to_string(), vec!["64,3,25".to_string()]));
     }
 }

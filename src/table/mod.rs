@@ -12,7 +12,6 @@ mod console;
 mod facts;
 mod grid;
 mod json;
-mod latex;
 mod layout;
 mod log;
 pub mod names;
@@ -54,24 +53,21 @@ const HEAD: usize = 1 << 20;
 /// A table of another program, its names read and its rows not yet.
 pub struct Sheet {
     path: PathBuf,
-    names: Vec<String>,
-    notations: Vec<Notation>,
+    columns: Vec<ColumnSample>,
     notes: Vec<String>,
     /// The notes on a table that is read a stretch at a time and ends before its file does, once it was read.
     notes_at_end: OnceLock<Vec<String>>,
     hints: Hints,
     body: Body,
-    /// What the first rows of the columns hold.
-    profile: Vec<ColumnSample>,
     /// The note on columns that cannot be read.
     left_out: Option<String>,
 }
 
 /// What a known format says about its columns.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 struct Hints {
-    x: Vec<&'static str>,
-    y: Vec<&'static str>,
+    x: &'static [&'static str],
+    y: &'static [&'static str],
 }
 
 enum Body {
@@ -95,6 +91,7 @@ pub struct Cells {
 #[derive(Clone, Debug, Default)]
 struct ColumnSample {
     name: String,
+    notation: Notation,
     /// NaN if a cell is not a number.
     numbers: Vec<f64>,
     texts: Vec<String>,
@@ -215,9 +212,8 @@ impl Sheet {
         if !all.is_empty() {
             read(&all, &mut keep)?;
         }
-        let columns: Vec<&str> = left_out.iter().map(String::as_str).collect();
-        let note = format!("columns of other types are left out: {}", refusal::shown(&columns));
-        let left_out = (!columns.is_empty()).then_some(note);
+        let note = format!("columns of other types are left out: {}", refusal::shown(left_out));
+        let left_out = (!left_out.is_empty()).then_some(note);
         if rows.is_empty() {
             let what = left_out.filter(|_| all.is_empty()).unwrap_or_else(|| grid::NO_ROWS.to_string());
             return Err(Error::data(what).at(path.display().to_string()).hint(grid::ROWS));
@@ -231,53 +227,25 @@ impl Sheet {
     }
 
     fn of_grid(path: &Path, grid: Grid) -> Self {
-        let Grid { names, rows, notes, hints, semicolons } = grid;
-        let body = Body::Grid(rows);
+        let columns = samples(&grid);
+        let Grid { rows, notes, hints, .. } = grid;
         let (path, notes_at_end) = (path.to_path_buf(), OnceLock::new());
-        let (notations, profile) = (Vec::new(), Vec::new());
-        Self { path, notations, names, notes, notes_at_end, hints, body, profile, left_out: None }.profiled(semicolons)
+        Self { path, columns, notes, notes_at_end, hints, body: Body::Grid(rows), left_out: None }
     }
 
     fn of_stream(path: &Path, head: &str, separator: u8, layout: Layout) -> Result<Self> {
         let mut rows = Vec::new();
-        rows_of(head.as_bytes(), separator, &layout, &mut |record| {
+        rows_of(head.as_bytes(), path, separator, &layout, &mut |record| {
             rows.push(record.clone());
             Ok(rows.len() < PROFILED)
-        })
-        .map_err(|(line, e)| at_line(e, path, line))?;
+        })?;
         let grid = Grid { names: layout.names.clone(), rows, semicolons: separator == b';', ..Grid::default() };
         Ok(Self { body: Body::Stream(separator, layout), ..Self::of_grid(path, grid) })
     }
 
-    /// With what the first rows of each column hold, and the units of its cells in its name.
-    fn profiled(mut self, semicolons: bool) -> Self {
-        let Body::Grid(rows) = &self.body else { return self };
-        let rows = &rows[..rows.len().min(PROFILED)];
-        let points = rows.iter().flat_map(|row| &row.fields).any(|cell| cell::has_point(cell));
-        let cells_of = |at: usize| rows.iter().map(move |row| row.fields.get(at).map_or("", String::as_str));
-        let of_column =
-            |(at, name): (usize, &String)| Notation::of(name, cells_of(at)).beside_points(points, semicolons);
-        let found: Vec<Notation> = self.names.iter().enumerate().map(of_column).collect();
-        for (at, name) in self.names.iter_mut().enumerate() {
-            let cells = cells_of(at);
-            let notation = found[at].clone().beside_commas(&found, semicolons, cells.clone());
-            if let Some(unit) = notation.addition(name) {
-                *name = format!("{name} ({unit})");
-            }
-            // A number whose comma is not clear is one, and refused where it is read.
-            let unclear = |cell: &str| notation.is_unclear(cell).then_some(1.0 + cell.len() as f64);
-            let numbers =
-                cells.clone().map(|cell| notation.number(cell).or_else(|| unclear(cell)).unwrap_or(f64::NAN)).collect();
-            let texts = cells.map(str::to_string).collect();
-            self.profile.push(ColumnSample { name: name.clone(), numbers, texts });
-            self.notations.push(notation);
-        }
-        self
-    }
-
     /// The names of the columns, all different.
-    pub fn names(&self) -> &[String] {
-        &self.names
+    pub fn names(&self) -> Vec<String> {
+        self.columns.iter().map(|column| column.name.clone()).collect()
     }
 
     /// What a person should know about how the text was read; of a large table, once it was.
@@ -290,7 +258,7 @@ impl Sheet {
     /// # Errors
     /// [`crate::error::Kind::Data`] where that is open, or where a column that is asked for is not there.
     pub fn choose(&self, query: &Query) -> Result<Choice> {
-        let chosen = choice::choose(&self.profile, &self.hints, query);
+        let chosen = choice::choose(&self.columns, self.hints, query);
         let explained = |error: Error| match &self.left_out {
             Some(left_out) => Error::data(format!("{}; {left_out}", error.clause()))
                 .hint("write numbers as int64 or float64, texts as UTF-8"),
@@ -308,29 +276,31 @@ impl Sheet {
         wanted: &[&str],
         each: &mut dyn FnMut(Vec<(String, Cells)>, Vec<usize>) -> Result<()>,
     ) -> Result<()> {
-        let columns: Vec<usize> =
-            wanted.iter().filter_map(|name| self.names.iter().position(|own| own == name)).collect();
-        let empty = || -> Vec<Cells> {
-            columns.iter().map(|&at| Cells { notation: self.notations[at].clone(), ..Cells::default() }).collect()
+        let place = |name: &&str| self.columns.iter().position(|own| own.name == **name);
+        let columns: Vec<usize> = wanted.iter().filter_map(place).collect();
+        let named = |cells: Vec<Cells>| -> Vec<(String, Cells)> {
+            let own = columns.iter().map(|&at| &self.columns[at]);
+            own.zip(cells)
+                .map(|(own, cells)| (own.name.clone(), Cells { notation: own.notation.clone(), ..cells }))
+                .collect()
         };
-        let (mut cells, mut lines) = (empty(), Vec::new());
-        let named = |cells: Vec<Cells>| columns.iter().map(|&at| self.names[at].clone()).zip(cells).collect::<Vec<_>>();
         if let Body::Columns(read) = &self.body {
             let mut next = 2;
-            return read(&columns, &mut |mut cells| {
-                cells.iter_mut().zip(&columns).for_each(|(cells, &at)| cells.notation = self.notations[at].clone());
+            return read(&columns, &mut |cells| {
                 let first = next;
                 next += cells.first().map_or(0, Cells::len);
                 each(named(cells), (first..next).collect()).map(|()| true)
             });
         }
+        let empty = vec![Cells::default(); columns.len()];
+        let (mut cells, mut lines) = (empty.clone(), Vec::new());
         let mut take = |record: &Record| {
             for (&at, cells) in columns.iter().zip(&mut cells) {
                 cells.push(record.fields.get(at).map_or("", String::as_str));
             }
             lines.push(record.line);
             if lines.len() == BATCH {
-                each(named(std::mem::replace(&mut cells, empty())), std::mem::take(&mut lines))?;
+                each(named(std::mem::replace(&mut cells, empty.clone())), std::mem::take(&mut lines))?;
             }
             Ok(true)
         };
@@ -339,8 +309,7 @@ impl Sheet {
             Body::Columns(_) => {}
             Body::Stream(separator, layout) => {
                 let source = source::open(&self.path)?;
-                let end = rows_of(source, *separator, layout, &mut take);
-                if let Some(line) = end.map_err(|(line, e)| at_line(e, &self.path, line))? {
+                if let Some(line) = rows_of(source, &self.path, *separator, layout, &mut take)? {
                     let note = std::iter::once(grid::note_of_end(line));
                     self.notes_at_end.get_or_init(|| self.notes.iter().cloned().chain(note).collect());
                 }
@@ -350,30 +319,51 @@ impl Sheet {
     }
 }
 
+/// What the first rows of each column hold, with the units of its cells in its name.
+fn samples(grid: &Grid) -> Vec<ColumnSample> {
+    let rows = &grid.rows[..grid.rows.len().min(PROFILED)];
+    let points = rows.iter().flat_map(|row| &row.fields).any(|cell| cell::has_point(cell));
+    let cells_of = |at: usize| rows.iter().map(move |row| row.fields.get(at).map_or("", String::as_str));
+    let of_column =
+        |(at, name): (usize, &String)| Notation::of(name, cells_of(at)).beside_points(points, grid.semicolons);
+    let found: Vec<Notation> = grid.names.iter().enumerate().map(of_column).collect();
+    let sample = |(at, name): (usize, &String)| {
+        let cells = cells_of(at);
+        let notation = found[at].clone().beside_commas(&found, grid.semicolons, cells.clone());
+        let name = notation.addition(name).map_or_else(|| name.clone(), |unit| format!("{name} ({unit})"));
+        // A number whose comma is not clear is one, and refused where it is read.
+        let unclear = |cell: &str| notation.is_unclear(cell).then_some(1.0 + cell.len() as f64);
+        let number = |cell: &str| notation.number(cell).or_else(|| unclear(cell)).unwrap_or(f64::NAN);
+        let numbers = cells.clone().map(number).collect();
+        ColumnSample { name, numbers, texts: cells.map(str::to_string).collect(), notation }
+    };
+    grid.names.iter().enumerate().map(sample).collect()
+}
+
 /// An error of that line; of none where it is 0.
 fn at_line(error: Error, path: &Path, line: usize) -> Error {
     let path = path.display();
     error.at(if line == 0 { path.to_string() } else { format!("{path}:{line}") })
 }
 
-/// The rows of a table of separated fields, until it ends or `each` has enough: the line before which it ends, if more follows. An error comes with
-/// its line, or 0 if `each` refused.
+/// The rows of a table of separated fields, until it ends or `each` has enough: the line before which it ends, if more follows.
 fn rows_of(
     text: impl std::io::BufRead,
+    path: &Path,
     separator: u8,
     layout: &Layout,
     each: &mut dyn FnMut(&Record) -> Result<bool>,
-) -> Result<Option<usize>, (usize, Error)> {
+) -> Result<Option<usize>> {
     let mut reader = text::reader(Lines::of(text), separator);
     let mut bytes = csv::ByteRecord::new();
     let mut record = Record::default();
-    let mut last = 0;
-    let failed = |e: csv::Error, line: usize| (line, Error::data(format!("the text cannot be read any further: {e}")));
-    while reader.read_byte_record(&mut bytes).map_err(|e| failed(e, last))? {
+    let failed = |e: csv::Error, line: usize| {
+        at_line(Error::data(format!("the text cannot be read any further: {e}")), path, line)
+    };
+    while reader.read_byte_record(&mut bytes).map_err(|e| failed(e, record.line))? {
         // The place of a record is where the empty lines before it begin.
         let begins = bytes.position().map_or(0, csv::Position::line);
         record.line = begins.max(reader.position().line().saturating_sub(1)) as usize;
-        last = record.line;
         if record.line < layout.first || bytes.get(0).is_some_and(|first| first.starts_with(b"#")) {
             continue;
         }
@@ -386,12 +376,13 @@ fn rows_of(
             }
         }
         if let Some(error) = text::unclosed(&record, separator, layout.names.len()) {
-            return Err((last, error));
+            return Err(at_line(error, path, record.line));
         }
-        if layout.part(&mut record, false).map_err(|e| (last, e))? == RecordKind::End {
-            return Ok(Some(last));
+        let line = record.line;
+        if layout.part(&mut record, false).map_err(|e| at_line(e, path, line))? == RecordKind::End {
+            return Ok(Some(line));
         }
-        if !each(&record).map_err(|e| (0, e))? {
+        if !each(&record).map_err(|e| at_line(e, path, 0))? {
             break;
         }
     }

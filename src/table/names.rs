@@ -1,24 +1,17 @@
 //! The meaning of a column's name: a time or a rate and its unit, or a size and what it counts.
 
 use crate::foreign;
+use crate::settings::named;
 
-/// Whether a larger value is slower or faster.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum TimeOrRate {
-    /// Larger is slower.
-    #[default]
-    Time,
-    /// Work over time: larger is faster.
-    Rate,
-}
-
-impl TimeOrRate {
-    /// The value in JSON and on the command line.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Time => "time",
-            Self::Rate => "rate",
-        }
+named! {
+    /// Whether a larger value is slower or faster.
+    #[derive(Default)]
+    TimeOrRate {
+        /// Larger is slower.
+        #[default]
+        Time = "time",
+        /// Work over time: larger is faster.
+        Rate = "rate",
     }
 }
 
@@ -219,34 +212,28 @@ impl Reading {
         let endings = UNITS.iter().flat_map(|unit| unit.endings.iter().map(move |ending| (unit, ending)));
         // `images_s` ends in `s` as well.
         let unit = endings.filter(ends).max_by_key(|(_, ending)| ending.len());
-        let slash = Slash::of(name);
+        let slash = by_slash(name);
         let per_second = PER_SECOND.iter().find_map(|ending| plain.strip_suffix(ending));
         match (unit, slash, per_second) {
             (Some((unit, ending)), slash, _)
                 if unit.kind == TimeOrRate::Rate
-                    || (per_second.is_none() && !matches!(slash, Some(Slash::PerTime(..)))) =>
+                    || (per_second.is_none() && !matches!(slash, Some((_, TimeOrRate::Rate)))) =>
             {
                 let stem = plain[..plain.len() - ending.len()].trim_matches('_').to_string();
                 // A column that is called `seconds` is the time itself.
                 let stem = if stem.is_empty() { plain.clone() } else { stem };
                 Self { stem, unit: unit.name.to_string(), kind: Some(unit.kind) }
             }
-            (_, Some(Slash::PerTime(unit)), _) => Self { stem: plain, unit, kind: Some(TimeOrRate::Rate) },
-            (_, Some(Slash::TimePer(unit)), _) => {
-                Self { stem: plain, unit: unit.to_string(), kind: Some(TimeOrRate::Time) }
-            }
+            (_, Some((unit, kind)), _) => Self { stem: plain, unit, kind: Some(kind) },
             (_, _, Some(items)) => {
                 let item = items.rsplit('_').next().unwrap_or(items);
-                Self {
-                    stem: items.to_string(),
-                    unit: foreign::name(&format!("{item}/s")),
-                    kind: Some(TimeOrRate::Rate),
-                }
+                let unit = foreign::name(&format!("{item}/s"));
+                Self { stem: items.to_string(), unit, kind: Some(TimeOrRate::Rate) }
             }
             _ => {
-                let is_time = TIMES.iter().any(|time| words(&plain, time));
-                let is_other = NO_RATES.iter().any(|rate| words(&plain, rate));
-                let is_rate = !is_time && !is_other && RATES.iter().any(|rate| words(&plain, rate));
+                let is_time = says(&plain, TIMES);
+                let is_other = says(&plain, NO_RATES);
+                let is_rate = !is_time && !is_other && says(&plain, RATES);
                 Self { stem: plain, unit: String::new(), kind: is_rate.then_some(TimeOrRate::Rate) }
             }
         }
@@ -254,17 +241,17 @@ impl Reading {
 
     /// Whether the name is that of a kernel, which in a table of Triton's `perf_report` is the header of a rate.
     pub fn is_provider(&self) -> bool {
-        PROVIDERS.iter().any(|provider| words(&self.stem, provider))
+        says(&self.stem, PROVIDERS)
     }
 
     /// Whether it describes the scatter of another column.
     pub fn is_scatter(&self) -> bool {
-        SCATTER.iter().any(|word| words(&self.stem, word))
+        says(&self.stem, SCATTER)
     }
 
     /// Whether the values are forecast and not measured.
     pub fn is_forecast(&self) -> bool {
-        FORECASTS.iter().any(|word| words(&self.stem, word))
+        says(&self.stem, FORECASTS)
     }
 
     /// Whether the name is a usual one of a time, or may mean one.
@@ -276,50 +263,37 @@ impl Reading {
     pub fn may_be(&self, kind: TimeOrRate) -> bool {
         let says = match (self.kind, kind) {
             (Some(said), wanted) => said == wanted,
-            (None, TimeOrRate::Time) => TIMES.iter().any(|word| words(&self.stem, word)),
+            (None, TimeOrRate::Time) => says(&self.stem, TIMES),
             (None, TimeOrRate::Rate) => false,
         };
         says && !self.is_scatter()
     }
 }
 
-/// Whether `word` is one of the words of `stem`, or several in a row.
-fn words(stem: &str, word: &str) -> bool {
-    let (stem, word): (Vec<&str>, Vec<&str>) = (stem.split('_').collect(), word.split('_').collect());
-    stem.windows(word.len()).any(|part| part == word)
+/// Whether one of the `words` is among those of `stem`, or several of them in a row.
+fn says(stem: &str, words: &[&str]) -> bool {
+    words.iter().any(|word| format!("_{stem}_").contains(&format!("_{word}_")))
 }
 
-/// A slash, or the word `per`, between what is counted and what for.
-enum Slash {
-    /// `t/s`, `Mops/sec`, `ops/ms`.
-    PerTime(String),
-    /// `ms/op`, `s/it`, and of physics `time/s`: the unit of the time.
-    TimePer(&'static str),
-}
-
-impl Slash {
-    fn of(name: &str) -> Option<Self> {
-        let name = brackets(name).map_or(name, |(_, inside)| inside).trim();
-        let (above, below) = name.rsplit_once('/').or_else(|| name.rsplit_once(" per "))?;
-        let above = above.trim().rsplit([' ', '_', '(', '[']).next().unwrap_or(above);
-        let time = |word: &str| {
-            let word = word.trim().to_lowercase();
-            if word == "second" {
-                return Some("s");
-            }
-            UNITS
-                .iter()
-                .find(|unit| unit.kind == TimeOrRate::Time && unit.endings.contains(&&word[..]))
-                .map(|unit| unit.name)
-        };
-        match (time(above), time(below)) {
-            (_, Some(below)) if TIMES.contains(&&above.to_lowercase()[..]) || above == "t" && below != "s" => {
-                Some(Self::TimePer(below))
-            }
-            (_, Some(below)) if !above.is_empty() => Some(Self::PerTime(foreign::name(&format!("{above}/{below}")))),
-            (Some(above), None) => Some(Self::TimePer(above)),
-            _ => None,
+/// The unit by a slash, or the word `per`, between what is counted and what for: of a rate `t/s`, `Mops/sec`, `ops/ms`; of a time `ms/op`, `s/it`,
+/// and of physics `time/s`.
+fn by_slash(name: &str) -> Option<(String, TimeOrRate)> {
+    let name = brackets(name).map_or(name, |(_, inside)| inside).trim();
+    let (above, below) = name.rsplit_once('/').or_else(|| name.rsplit_once(" per "))?;
+    let above = above.trim().rsplit([' ', '_', '(', '[']).next().unwrap_or(above);
+    let time = |word: &str| {
+        let word = word.trim().to_lowercase();
+        let is_own = |unit: &&Unit| unit.kind == TimeOrRate::Time && unit.endings.contains(&&word[..]);
+        let unit = UNITS.iter().find(is_own).map(|unit| unit.name);
+        if word == "second" { Some("s") } else { unit }
+    };
+    match (time(above), time(below)) {
+        (_, Some(below)) if TIMES.contains(&&above.to_lowercase()[..]) || above == "t" && below != "s" => {
+            Some((below.to_string(), TimeOrRate::Time))
         }
+        (_, Some(below)) if !above.is_empty() => Some((foreign::name(&format!("{above}/{below}")), TimeOrRate::Rate)),
+        (Some(above), None) => Some((above.to_string(), TimeOrRate::Time)),
+        _ => None,
     }
 }
 
@@ -332,15 +306,12 @@ fn brackets(name: &str) -> Option<(&str, &str)> {
 }
 
 fn plain_of(name: &str) -> String {
-    let letters = name.trim().to_lowercase();
-    let mut plain = String::new();
-    for letter in letters.chars() {
-        let letter = if letter.is_alphanumeric() { letter } else { '_' };
-        if letter != '_' || !plain.ends_with('_') {
-            plain.push(letter);
-        }
-    }
-    plain.trim_matches('_').to_string()
+    let letters = name.to_lowercase();
+    letters
+        .split(|letter: char| !letter.is_alphanumeric())
+        .filter(|word| !word.is_empty())
+        .collect::<Vec<_>>()
+        .join("_")
 }
 
 /// `batchSize` and `SamplesPerSec` with blanks between their words.
@@ -366,215 +337,63 @@ pub struct Size {
     pub item: String,
 }
 
-/// Names of the batch size, in order of preference.
-pub(super) const BATCH_SIZES: &[&str] = &[
-    "batch_size",
-    "batchsize",
-    "batch",
-    "bs",
-    "mini_batch_size",
-    "minibatch_size",
-    "mini_batch",
-    "micro_batch_size",
-    "microbatch_size",
-    "micro_batch",
-    "mbs",
-    "global_batch_size",
-    "gbs",
-    "n_batch",
-    "nbatch",
-    "num_batch",
-    "b",
-    "train_batch_size",
-    "local_batch_size",
-    "per_device_batch_size",
-    "batches",
-    "n_seqs",
-    "num_seqs",
-    "max_num_seqs",
-    "bsz",
-    "batch_sz",
-    "batch_per_gpu",
-    "batch_per_device",
+/// What a column holds, if it holds no measured values.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    Batch,
+    Tokens,
+    Length,
+    /// An amount of work of another kind.
+    Size,
+    /// No amount of work: the x if there is no size, else a key that distinguishes series.
+    Setting,
+}
+
+/// The usual names of each kind, in order of preference.
+pub(super) const NAMES: &[(Kind, &str)] = &[
+    (
+        Kind::Batch,
+        "batch_size batchsize batch bs mini_batch_size minibatch_size mini_batch micro_batch_size microbatch_size \
+         micro_batch mbs global_batch_size gbs n_batch nbatch num_batch b train_batch_size local_batch_size \
+         per_device_batch_size batches n_seqs num_seqs max_num_seqs bsz batch_sz batch_per_gpu batch_per_device",
+    ),
+    (Kind::Tokens, "num_tokens n_tokens ntokens tokens token_count total_tokens number_of_tokens"),
+    (
+        Kind::Length,
+        "seq_len seqlen seq_length sequence_length context_length context_len prompt_len prompt_length input_len \
+         input_length context_size ctx_len ctx_tokens ctx_size sequence seq prompt_tokens max_seq_len max_length \
+         kv_length",
+    ),
+    (
+        Kind::Size,
+        "size m n k matrix_size problem_size message_size num_elements elements numel dim bytes data_set \
+         dataset_size working_set footprint shape length len ctx context n_ctx n_kv kv kv_len n_depth depth \
+         n_prompt n_gen prompt hidden hidden_size hidden_dim width height image_size resolution dims dimension \
+         rows cols columns side nnz message msg_size buffer_size block_size tile_size payload chunk_size pp tg \
+         isl osl input_size vector_size array_size msgsize buffer chunk seqlen_q seqlen_k points particles atoms \
+         records entries items n_items nelem nx nrhs channels in_channels d_model frames num_frames \
+         matrix_dimension stride n_samples num_samples n_examples num_examples n_images num_images n_rows \
+         num_rows",
+    ),
+    (
+        Kind::Setting,
+        "threads n_threads num_threads nthreads thread_count workers num_workers concurrency max_concurrency \
+         clients users connections streams gpus n_gpus num_gpus ngpu devices nodes ranks processes procs cores tp \
+         tp_size world_size beams heads n_heads num_heads layers request_rate qd queue_depth ubatch n_ubatch \
+         parallel n_parallel num_prompts num_requests requests concurrent_requests concurrent_users num_clients \
+         vus parallelism iodepth numjobs qdepth gpu_count num_cores omp_num_threads num_experts num_layers \
+         n_layer",
+    ),
 ];
-pub(super) const TOKENS: &[&str] =
-    &["num_tokens", "n_tokens", "ntokens", "tokens", "token_count", "total_tokens", "number_of_tokens"];
-pub(super) const LENGTHS: &[&str] = &[
-    "seq_len",
-    "seqlen",
-    "seq_length",
-    "sequence_length",
-    "context_length",
-    "context_len",
-    "prompt_len",
-    "prompt_length",
-    "input_len",
-    "input_length",
-    "context_size",
-    "ctx_len",
-    "ctx_tokens",
-    "ctx_size",
-    "sequence",
-    "seq",
-    "prompt_tokens",
-    "max_seq_len",
-    "max_length",
-    "kv_length",
-];
-pub(super) const SIZES: &[&str] = &[
-    "size",
-    "m",
-    "n",
-    "k",
-    "matrix_size",
-    "problem_size",
-    "message_size",
-    "num_elements",
-    "elements",
-    "numel",
-    "dim",
-    "bytes",
-    "data_set",
-    "dataset_size",
-    "working_set",
-    "footprint",
-    "shape",
-    "length",
-    "len",
-    "ctx",
-    "context",
-    "n_ctx",
-    "n_kv",
-    "kv",
-    "kv_len",
-    "n_depth",
-    "depth",
-    "n_prompt",
-    "n_gen",
-    "prompt",
-    "hidden",
-    "hidden_size",
-    "hidden_dim",
-    "width",
-    "height",
-    "image_size",
-    "resolution",
-    "dims",
-    "dimension",
-    "rows",
-    "cols",
-    "columns",
-    "side",
-    "nnz",
-    "message",
-    "msg_size",
-    "buffer_size",
-    "block_size",
-    "tile_size",
-    "payload",
-    "chunk_size",
-    "pp",
-    "tg",
-    "isl",
-    "osl",
-    "input_size",
-    "vector_size",
-    "array_size",
-    "msgsize",
-    "buffer",
-    "chunk",
-    "seqlen_q",
-    "seqlen_k",
-    "points",
-    "particles",
-    "atoms",
-    "records",
-    "entries",
-    "items",
-    "n_items",
-    "nelem",
-    "nx",
-    "nrhs",
-    "channels",
-    "in_channels",
-    "d_model",
-    "frames",
-    "num_frames",
-    "matrix_dimension",
-    "stride",
-    "n_samples",
-    "num_samples",
-    "n_examples",
-    "num_examples",
-    "n_images",
-    "num_images",
-    "n_rows",
-    "num_rows",
-];
+
+/// The kind of that usual name.
+fn kind_of(name: &str) -> Option<Kind> {
+    NAMES.iter().find(|(_, names)| names.split(' ').any(|own| own == name)).map(|(kind, _)| *kind)
+}
+
 /// How other names of sizes end, and other names of batch sizes.
 const SIZE_ENDS: &[&str] = &["_size", "_length", "_len", "_tokens", "_dim", "_bytes", "_elements", "_points"];
 const BATCH_ENDS: &[&str] = &["_batch", "_bs", "_bsz", "_batch_size", "_batchsize"];
-/// Names of settings, as opposed to amounts of work: the x if there is no size, else keys that distinguish series.
-pub(super) const SETTINGS: &[&str] = &[
-    "threads",
-    "n_threads",
-    "num_threads",
-    "nthreads",
-    "thread_count",
-    "workers",
-    "num_workers",
-    "concurrency",
-    "max_concurrency",
-    "clients",
-    "users",
-    "connections",
-    "streams",
-    "gpus",
-    "n_gpus",
-    "num_gpus",
-    "ngpu",
-    "devices",
-    "nodes",
-    "ranks",
-    "processes",
-    "procs",
-    "cores",
-    "tp",
-    "tp_size",
-    "world_size",
-    "beams",
-    "heads",
-    "n_heads",
-    "num_heads",
-    "layers",
-    "request_rate",
-    "qd",
-    "queue_depth",
-    "ubatch",
-    "n_ubatch",
-    "parallel",
-    "n_parallel",
-    "num_prompts",
-    "num_requests",
-    "requests",
-    "concurrent_requests",
-    "concurrent_users",
-    "num_clients",
-    "vus",
-    "parallelism",
-    "iodepth",
-    "numjobs",
-    "qdepth",
-    "gpu_count",
-    "num_cores",
-    "omp_num_threads",
-    "num_experts",
-    "num_layers",
-    "n_layer",
-];
-/// In which sizes may be given.
-const AMOUNTS: &[&str] = &["_bytes", "_b", "_kb", "_mb", "_gb", "_kib", "_mib", "_gib"];
-
 /// How columns of bytes end, and the unit.
 const BYTES: &[(&str, &str)] = &[
     ("_bytes", "bytes"),
@@ -593,7 +412,6 @@ fn bare(column: &str) -> String {
     let plain = plain_of(
         brackets(column).map(|(before, _)| before).filter(|before| !before.trim().is_empty()).unwrap_or(column),
     );
-    let known = |name: &str| [BATCH_SIZES, TOKENS, LENGTHS, SIZES, SETTINGS].concat().contains(&name);
     const BEFORE: &[&str] = &[
         "param_",
         "params_",
@@ -608,18 +426,26 @@ fn bare(column: &str) -> String {
         "no_of_",
     ];
     let stripped = BEFORE.iter().find_map(|before| plain.strip_prefix(before)).unwrap_or(&plain);
-    let amount = AMOUNTS.iter().find_map(|amount| stripped.strip_suffix(amount)).unwrap_or(stripped);
+    let amount = BYTES
+        .iter()
+        .find_map(|(end, _)| stripped.strip_suffix(end))
+        .or(stripped.strip_suffix("_b"))
+        .unwrap_or(stripped);
     let apart = plain_of(&apart(column));
-    [&plain[..], stripped, amount, &apart].into_iter().find(|name| known(name)).unwrap_or(amount).to_string()
+    [&plain[..], stripped, amount, &apart]
+        .into_iter()
+        .find(|name| kind_of(name).is_some())
+        .unwrap_or(amount)
+        .to_string()
 }
 
 impl Size {
     /// The size that a column counts, if it is used as x.
     pub fn of(column: &str) -> Self {
-        let (title, item) = match &bare(column)[..] {
-            name if BATCH_SIZES.contains(&name) => ("Batch size".to_string(), "example".to_string()),
-            name if TOKENS.contains(&name) => ("Number of tokens".to_string(), "token".to_string()),
-            name if LENGTHS.contains(&name) => ("Sequence length".to_string(), "token".to_string()),
+        let (title, item) = match kind_of(&bare(column)) {
+            Some(Kind::Batch) => ("Batch size".to_string(), "example".to_string()),
+            Some(Kind::Tokens) => ("Number of tokens".to_string(), "token".to_string()),
+            Some(Kind::Length) => ("Sequence length".to_string(), "token".to_string()),
             _ => (foreign::name(column), foreign::name(&format!("unit of {column}"))),
         };
         Self { column: column.to_string(), title, item }
@@ -630,9 +456,9 @@ impl Size {
     pub fn counted(&self) -> Option<String> {
         let plain = plain_of(&self.column);
         let bytes = || BYTES.iter().find(|(end, _)| plain == end[1..] || is_size(&plain) && plain.ends_with(end));
-        match &plain[..] {
-            name if BATCH_SIZES.contains(&name) => Some("examples".to_string()),
-            name if TOKENS.contains(&name) => Some("tokens".to_string()),
+        match kind_of(&plain) {
+            Some(Kind::Batch) => Some("examples".to_string()),
+            Some(Kind::Tokens) => Some("tokens".to_string()),
             _ => bytes().map(|(_, unit)| (*unit).to_string()),
         }
     }
@@ -650,33 +476,32 @@ impl Size {
 
 /// Whether a column's name is that of a size other than a batch's.
 pub fn is_size(column: &str) -> bool {
-    let bare = bare(column);
-    [TOKENS, LENGTHS, SIZES].concat().contains(&&bare[..])
+    matches!(kind_of(&bare(column)), Some(Kind::Tokens | Kind::Length | Kind::Size))
 }
 
 /// Whether a column's name ends like the name of a size, although it is not a usual one. `peak_bytes` is a measured value, not a size.
 pub(super) fn may_be_size(column: &str) -> bool {
     let bare = bare(column);
     const MEASURED: &[&str] = &["mem", "memory", "peak", "allocated", "reserved", "vram", "rss", "free", "used"];
-    let is_measured = MEASURED.iter().any(|word| words(&bare, word));
+    let is_measured = says(&bare, MEASURED);
     SIZE_ENDS.iter().any(|end| bare.ends_with(end)) && !is_measured && !is_batch_size(column)
 }
 
 /// Whether a column's name is that of a batch size.
 pub fn is_batch_size(column: &str) -> bool {
     let bare = bare(column);
-    BATCH_SIZES.contains(&&bare[..]) || BATCH_ENDS.iter().any(|end| bare.ends_with(end))
+    kind_of(&bare) == Some(Kind::Batch) || BATCH_ENDS.iter().any(|end| bare.ends_with(end))
 }
 
 /// How usual a name of the batch size is; the least is the most usual.
 pub(super) fn batch_rank(column: &str) -> Option<usize> {
     let bare = bare(column);
-    BATCH_SIZES.iter().position(|name| *name == bare)
+    NAMES[0].1.split(' ').position(|name| name == bare)
 }
 
 /// Whether a column's name is that of a setting.
 pub fn is_setting(column: &str) -> bool {
-    SETTINGS.contains(&&bare(column)[..])
+    kind_of(&bare(column)) == Some(Kind::Setting)
 }
 
 /// Names of the time under which others write it, in order of preference.

@@ -26,33 +26,23 @@ impl Pattern {
         if text.len() > LONGEST {
             return None;
         }
-        let (mut around, mut numbers) = (vec![String::new()], Vec::new());
-        let mut rest = text;
-        while let Some(first) = rest.chars().next() {
-            let digits = rest.len() - rest.trim_start_matches(|letter: char| letter.is_ascii_digit()).len();
+        let (mut around, mut numbers, mut rest) = (vec![String::new()], Vec::new(), text);
+        while let Some(start) = rest.find(|letter: char| letter.is_ascii_digit()) {
+            let (before, number) = rest.split_at(start);
+            rest = number.trim_start_matches(|letter: char| letter.is_ascii_digit());
+            let number = &number[..number.len() - rest.len()];
             let last = around.last_mut()?;
-            if digits == 0 {
-                last.push(first);
-                rest = &rest[first.len_utf8()..];
-                continue;
-            }
-            let word: String = last
-                .chars()
-                .rev()
-                .take_while(|letter| letter.is_alphabetic())
-                .collect::<Vec<_>>()
-                .into_iter()
-                .rev()
-                .collect();
-            match rest[..digits].parse() {
-                Ok(number) if !NAMES.contains(&&word.to_lowercase()[..]) => {
+            last.push_str(before);
+            let word = last.rsplit(|letter: char| !letter.is_alphabetic()).next().unwrap_or_default().to_lowercase();
+            match number.parse() {
+                Ok(number) if !NAMES.contains(&&word[..]) => {
                     numbers.push(number);
                     around.push(String::new());
                 }
-                _ => last.push_str(&rest[..digits]),
+                _ => last.push_str(number),
             }
-            rest = &rest[digits..];
         }
+        around.last_mut()?.push_str(rest);
         (!numbers.is_empty()).then_some(Self { around, numbers })
     }
 

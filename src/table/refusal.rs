@@ -73,6 +73,11 @@ const TEXTS: &[(&str, &str, &str)] = &[
         "copy it from the page into a text file, or save it as CSV",
     ),
     (
+        "\\begin{tabular}",
+        "this is a table of LaTeX, which is not read",
+        "write its rows as CSV, with a comma in place of each `&`, and the numbers without commands",
+    ),
+    (
         "CREATE TABLE",
         "this is SQL, which is not read",
         "load it, and write the table as CSV: `sqlite3 -csv -header`; `llama-bench -o csv` writes the same results",
@@ -122,9 +127,10 @@ pub(super) fn of_json(what: &str) -> Error {
 }
 
 /// The names for a message.
-pub(super) fn shown(names: &[&str]) -> String {
+pub(super) fn shown<T: AsRef<str>>(names: impl IntoIterator<Item = T>) -> String {
+    let names: Vec<String> = names.into_iter().map(|name| short(name.as_ref())).collect();
     let more = if names.len() > SHOWN { format!(" and {} more", names.len() - SHOWN) } else { String::new() };
-    names.iter().take(SHOWN).map(|name| short(name)).collect::<Vec<_>>().join(", ") + &more
+    names[..names.len().min(SHOWN)].join(", ") + &more
 }
 
 pub(super) fn short(name: &str) -> String {
@@ -132,9 +138,8 @@ pub(super) fn short(name: &str) -> String {
 }
 
 /// The message where several columns may be meant.
-pub(super) fn ambiguous(what: &str, columns: &[String], flag: &str) -> Error {
-    let names: Vec<&str> = columns.iter().map(String::as_str).collect();
-    Error::data(format!("several columns could be the {what}: {}", shown(&names)))
+pub(super) fn ambiguous<T: AsRef<str>>(what: &str, columns: impl IntoIterator<Item = T>, flag: &str) -> Error {
+    Error::data(format!("several columns could be the {what}: {}", shown(columns)))
         .hint(format!("name one with `{flag} COLUMN`"))
 }
 
@@ -157,6 +162,7 @@ mod tests {
         assert!(of_bytes(b"n,ms\n1,2\n").is_none());
         for (text, said) in [
             ("<table><tr><td>8</td></tr></table>", "web page"),
+            ("\\begin{tabular}{cc}\n8 & 1.5 \\\\\n", "with a comma in place"),
             ("CREATE TABLE a (\nINSERT INTO a VALUES (1);\n", "SQL"),
             ("read: (groupid=0, jobs=1): err= 0\n", "--output-format=json"),
             ("1.5,msec,task-clock,1,2\n", "perf stat"),

@@ -18,43 +18,42 @@ const LIMITS: &[&str] = &["limit", "cap"];
 pub(super) fn x_of<'p>(
     profile: &'p [ColumnSample],
     columns: &[&'p ColumnSample],
-    hints: &Hints,
+    hints: Hints,
     ys: &[String],
 ) -> Result<&'p ColumnSample> {
-    let free: Vec<&ColumnSample> = columns.iter().copied().filter(|column| !ys.contains(&column.name)).collect();
+    let those = |of: &[&'p ColumnSample], is_one: &dyn Fn(&ColumnSample) -> bool| -> Vec<&'p ColumnSample> {
+        of.iter().copied().filter(|column| is_one(column)).collect()
+    };
+    let free = those(columns, &|column| !ys.contains(&column.name));
     let hinted = hints.x.iter().find_map(|name| free.iter().find(|column| column.name == *name && column.varies()));
     if let Some(seen) = hinted {
         return Ok(seen);
     }
-    let mut batches: Vec<&ColumnSample> = free.iter().copied().filter(|column| is_batch_size(&column.name)).collect();
+    let mut batches = those(&free, &|column| is_batch_size(&column.name));
     batches.sort_by_key(|column| (!column.varies(), batch_rank(&column.name)));
     let other_varies = free.iter().any(|column| is_size(&column.name) && column.varies());
     if let Some(batch) = batches.first().filter(|batch| batch.varies() || !other_varies) {
         return Ok(batch);
     }
     for is_one in [is_size, is_setting, may_be_size] {
-        let sizes: Vec<&ColumnSample> = free.iter().copied().filter(|column| is_one(&column.name)).collect();
-        let moving: Vec<&ColumnSample> = sizes.iter().copied().filter(|column| column.varies()).collect();
-        match (&moving[..], &sizes[..]) {
-            ([], []) => {}
-            ([], [first, ..]) if free.iter().all(|column| !column.varies() || column.is_value()) => return Ok(first),
-            ([], _) => {}
-            ([first, others @ ..], _) => return decide(first, others),
+        let sizes = those(&free, &|column| is_one(&column.name));
+        let moving = those(&sizes, &ColumnSample::varies);
+        match sizes.first() {
+            Some(_) if !moving.is_empty() => return decide(&moving),
+            Some(first) if free.iter().all(|column| !column.varies() || column.is_value()) => return Ok(first),
+            _ => {}
         }
     }
-    let open: Vec<&ColumnSample> = free
-        .iter()
-        .copied()
-        .filter(|column| column.varies() && !column.is_value() && !column.is_time_stamp() && !column.is_repeat())
-        .filter(|column| !is_outcome(column))
-        .collect();
-    let (derived, plain): (Vec<&ColumnSample>, Vec<&ColumnSample>) =
-        open.into_iter().partition(|column| column.is_derived());
-    let whole: Vec<&ColumnSample> = plain.iter().copied().filter(|column| column.is_whole()).collect();
+    let is_open = |column: &ColumnSample| {
+        let is_other = column.is_value() || column.is_time_stamp() || column.is_repeat() || is_outcome(column);
+        column.varies() && !is_other
+    };
+    let (derived, plain): (Vec<_>, Vec<_>) = those(&free, &is_open).into_iter().partition(|column| column.is_derived());
+    let whole = those(&plain, &ColumnSample::is_whole);
     let values_left = columns.len() > plain.len();
     match (&plain[..], &whole[..], &derived[..]) {
         // A size in a name, beside a number that is none.
-        ([_], [], [first, ..]) => return Ok(first),
+        ([_], [], [first, ..]) | ([], _, [first, ..]) => return Ok(first),
         ([one], _, _) if values_left => return Ok(one),
         (_, [one], _) => return Ok(one),
         ([first, others @ ..], _, _)
@@ -62,7 +61,6 @@ pub(super) fn x_of<'p>(
         {
             return Ok(first);
         }
-        ([], _, [first, ..]) => return Ok(first),
         _ => {}
     }
     let is_step = |column: &&&ColumnSample| STEPS.contains(&&seen::plain(&column.name)[..]) && column.varies();
@@ -79,14 +77,11 @@ pub(super) fn x_of<'p>(
         return Ok(first);
     }
     if plain.len() > 1 {
-        let names: Vec<String> = plain.iter().map(|column| column.name.clone()).collect();
-        return Err(ambiguous("size", &names, "--x"));
+        return Err(ambiguous("size", plain.iter().map(|column| &column.name), "--x"));
     }
-    let names: Vec<&str> = profile.iter().map(|column| column.name.as_str()).collect();
-    let error = Error::data(format!(
-        "no column looks like the batch size, or another size; the columns are: {}",
-        shown(&names)
-    ));
+    let names = shown(profile.iter().map(|column| &column.name));
+    let what = format!("no column looks like the batch size, or another size; the columns are: {names}");
+    let error = Error::data(what);
     let may_be_size = |column: &&ColumnSample| !column.is_value() && !column.is_time_stamp();
     Err(match free.iter().any(may_be_size) && columns.len() > 1 {
         true => error.hint("name it with `--x COLUMN`"),
@@ -102,31 +97,25 @@ fn is_outcome(column: &ColumnSample) -> bool {
 
 /// Chooses among several sizes: the first, if each of them determines the others; else the one with the most distinct values, if it has at
 /// least twice as many as the next.
-fn decide<'p>(first: &'p ColumnSample, others: &[&'p ColumnSample]) -> Result<&'p ColumnSample> {
-    let pairs = |a: &ColumnSample, b: &ColumnSample| {
-        let pairs: BTreeSet<(u64, u64)> =
-            a.numbers.iter().zip(&b.numbers).map(|(a, b)| (a.to_bits(), b.to_bits())).collect();
-        let values =
-            |seen: &ColumnSample| seen.numbers.iter().map(|value| value.to_bits()).collect::<BTreeSet<_>>().len();
-        pairs.len() == values(a) && pairs.len() == values(b)
+fn decide<'p>(sizes: &[&'p ColumnSample]) -> Result<&'p ColumnSample> {
+    let first = sizes[0];
+    let values = |seen: &ColumnSample, is_counted: fn(f64) -> bool| {
+        let counted = seen.numbers.iter().filter(|value| is_counted(**value));
+        counted.map(|value| value.to_bits()).collect::<BTreeSet<_>>().len()
     };
-    if others.iter().all(|other| pairs(first, other)) {
+    let pairs = |other: &ColumnSample| {
+        let pairs = first.numbers.iter().zip(&other.numbers).map(|(a, b)| (a.to_bits(), b.to_bits()));
+        let count = pairs.collect::<BTreeSet<_>>().len();
+        [first, other].iter().all(|seen| values(seen, |_| true) == count)
+    };
+    if sizes[1..].iter().all(|other| pairs(other)) {
         return Ok(first);
     }
-    let count = |seen: &ColumnSample| {
-        seen.numbers
-            .iter()
-            .filter(|value| value.is_finite())
-            .map(|value| value.to_bits())
-            .collect::<BTreeSet<_>>()
-            .len()
-    };
-    let mut all: Vec<&ColumnSample> = std::iter::once(first).chain(others.iter().copied()).collect();
+    let count = |seen: &ColumnSample| values(seen, f64::is_finite);
+    let mut all = sizes.to_vec();
     all.sort_by_key(|seen| std::cmp::Reverse(count(seen)));
-    if count(all[0]) >= 2 * count(all[1]) {
-        return Ok(all[0]);
+    match count(all[0]) >= 2 * count(all[1]) {
+        true => Ok(all[0]),
+        false => Err(ambiguous("size", sizes.iter().map(|seen| &seen.name), "--x")),
     }
-    let names: Vec<String> =
-        std::iter::once(first).chain(others.iter().copied()).map(|seen| seen.name.clone()).collect();
-    Err(ambiguous("size", &names, "--x"))
 }

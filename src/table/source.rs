@@ -27,7 +27,13 @@ pub fn is_stdin(path: &Path) -> bool {
 /// [`crate::error::Kind::Io`].
 pub(super) fn open(path: &Path) -> Result<Box<dyn BufRead>> {
     let failed = |e: io::Error| Error::io("read the file", path, &e);
-    let mut text = raw(path)?;
+    let mut text: Box<dyn BufRead> = match piped(path)? {
+        Some(bytes) => Box::new(Cursor::new(bytes)),
+        None => {
+            let file = File::open(path).map_err(|e| Error::io("open the file", path, &e))?;
+            Box::new(BufReader::with_capacity(1 << 16, file))
+        }
+    };
     if text.fill_buf().map_err(failed)?.starts_with(b"\x1f\x8b") {
         text = Box::new(BufReader::new(MultiGzDecoder::new(text)));
     }
@@ -45,14 +51,6 @@ pub(super) fn open(path: &Path) -> Result<Box<dyn BufRead>> {
     Ok(match little {
         Some(little) => Box::new(BufReader::new(Utf16 { text, little, ready: Cursor::default(), high: None })),
         None => text,
-    })
-}
-
-fn raw(path: &Path) -> Result<Box<dyn BufRead>> {
-    let failed = |e: io::Error| Error::io("open the file", path, &e);
-    Ok(match piped(path)? {
-        Some(bytes) => Box::new(Cursor::new(bytes)),
-        None => Box::new(BufReader::with_capacity(1 << 16, File::open(path).map_err(failed)?)),
     })
 }
 

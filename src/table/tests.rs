@@ -51,7 +51,7 @@ fn table(header: &str) -> String {
 #[test]
 fn sizes_are_found_by_their_usual_names() {
     // All that are listed, and how people write them.
-    let listed = [names::BATCH_SIZES, names::TOKENS, names::LENGTHS, names::SIZES, names::SETTINGS].concat();
+    let listed: Vec<&str> = names::NAMES.iter().flat_map(|(_, names)| names.split(' ')).collect();
     let written = [
         "B",
         "Batch Size (images)",
@@ -164,11 +164,78 @@ fn columns_are_chosen_by_their_contents() {
         ("tested on dev0 float32\nn,ms\n8,1.5\n16,2.5\n", "n: ms (time), 2"),
         ("#n,ms\n8,1.5\n16,2.5\n", "n: ms (time), 2"),
         ("# n ms\n8.0e+00 1.5e+00\n16 2.5\n", "n: ms (time), 2"),
+        ("# n, ms\n\n1,2.5\n2,2.6\n", "n: ms (time), 2"),
+        ("# made today\n8,1.5\n16,2.5\n", "column 1: column 2 (time), 2"),
+        ("a,8,2.5\nb,16,2.6\n", "column 2: column 3 (time), 2"),
+        ("n,ms,ms,\n8,2,3,4.5\n16,3,4,5.5\n", "n: ms + ms 2 (time), 2"),
+        // By its place in the lines: what separates, what stands around the table, what has no name.
+        ("n\tms\n1\t2,5\n2\t2,6\n", "n: ms (time), 2"),
+        ("n ms\n1 2.5\n2 2.6\n", "n: ms (time), 2"),
+        ("Before:\n\n| n | **ms** |\n|--:|:---:|\n| 1 | **2.5** |\n| 2 | 2.6 |\n\nThanks!\n", "n: ms (time), 2"),
+        ("+---+-----+\n| n | ms  |\n+---+-----+\n| 1 | 2.5 |\n| 2 | 2.6 |\n+---+-----+\n", "n: ms (time), 2"),
+        ("data set   exec time\n   2 kB   5 ms\n   4 kB   6 ms\n", "data set (kB): exec time (ms) (time), 2"),
+        ("        size  Triton\n0     4096.0     8.5\n1     8192.0     9.5\n", "size: Triton (rate), 2"),
+        (
+            "       time_ms  tflops\nbatch                 \n8        4.5    0.9\n16       5.5    1.9\n24       6.5    2.9\n",
+            "batch: time_ms (time), 3",
+        ),
+        (
+            "name   old time    new time\nA/8    4.5 ms   5.5 ms   (p=0.1)\nA/16   6.5 ms   7.5 ms   (p=0.1)\nA/24   8.5 ms   9.5 ms   (p=0.1)\n",
+            "name (number): old time (ms) + new time (ms) (time), 3",
+        ),
+        // A size in a name comes before a number that is none.
+        ("config,loss,time_ms\nbs8,2,5.5\nbs16,3,6.5\nbs24,4,7.5\n", "config (number): time_ms (time), 3"),
+        (
+            "run,power_w,time_ms\nnet50-bs8,200.5,5.5\nnet50-bs16,201,6.5\nnet50-bs24,202,7.5\n",
+            "run (number): time_ms (time), 3",
+        ),
+        (
+            "name,mean,rounds\ntest_sort_8,5.5,193\ntest_sort_16,6.5,180\ntest_sort_24,7.5,170\n",
+            "name (number): mean (time), 3",
+        ),
+        ("config,total,time_ms\nbs8,2.5,5.5\nbs16,3.5,6.5\nbs24,4.5,7.5\n", "config (number): time_ms (time), 3"),
+        ("power_limit,time_ms\n100,5.5\n150,4.5\n200,3.5\n", "power_limit: time_ms (time), 3"),
+        // Columns that compare others, and shares, are no measurements.
+        (
+            "M,main (us),PR (us),speedup\n8,1.5,1.2,1.25x\n16,2.5,2,1.25x\n24,3.5,2.5,1.4x\n",
+            "M: main (us) + PR (us) (time), 3",
+        ),
+        ("n,speedup\n8,1.2\n16,1.5\n24,1.6\n", "n: speedup (rate), 3"),
+        ("Time (%),Avg (ns),Name\n50,1.5,a_8\n30,2.5,a_16\n20,3.5,a_24\n", "Name (number): Avg (ns) (time), 3"),
+        (
+            "iteration,learning rate,global batch size,elapsed time (ms)\n1,0.1,8,1.5\n2,0.1,16,2.5\n3,0.2,24,3.5\n",
+            "global batch size: elapsed time (ms) (time), 3",
+        ),
+        (
+            "Step,run-a - batch_size,run-a - perf/step_time,run-a - perf/step_time__MIN\n1,8,1.5,1.4\n2,16,2.5,2.4\n3,24,3.5,3.4\n",
+            "run-a - batch_size: run-a - perf/step_time (time), 3",
+        ),
+        ("| N | Mean |\n|--|--|\n| 1,000 | 0.5 ms |\n| 2,000 | 1.25 ms |\n", "N: Mean (ms) (time), 2"),
+        ("globalStep,SamplesPerSec\n1,150.5\n2,151.5\n3,152.5\n", "globalStep: SamplesPerSec (rate), 3"),
+        ("> | M | a |\n> |--|--|\n> | 8 | 1.5 ms |\n> | 16 | 2.5 ms |\n", "M: a (ms) (time), 2"),
+        ("batch,time,rate\n,ms,img/s\n8,1.5,5\n16,2.5,6\n", "batch: time (ms) (time), 2"),
+        ("| n | t |\n|--|--|\n| [-] | [ms] |\n| 8 | 1.5 |\n| 16 | 2.5 |\n", "n: t (ms) (time), 2"),
+        ("||Batch||Time (ms)||\n|8|1.5|\n|16|2.5|\n", "Batch: Time (ms) (time), 2"),
+        // criterion's raw.csv.
+        (
+            "group,function,value,sample_measured_value,unit,iteration_count\na,f,8,3000,ns,2\na,f,16,8000,ns,4\na,f,24,9000,ns,3\n",
+            "size: time (ns) (time), 3",
+        ),
+        (
+            "group,function,value,sample_measured_value,unit,iteration_count\na,sort8,,3000,ns,2\na,sort16,,8000,ns,4\na,sort24,,9000,ns,3\n",
+            "function (number): time (ns) (time), 3",
+        ),
     ] {
         assert_eq!(found(text), expected, "{text}");
     }
     let refused = found("alpha,beta,ms\n8,7,1.5\n16,15,2.5\n24,29,3\n");
     assert!(refused.contains("several columns could be the size: alpha, beta") && refused.contains("--x"), "{refused}");
+    let refused = found("test,rps,avg_latency_ms\nGET,99.5,0.25\nSET,98.5,0.35\n");
+    assert!(refused.contains("a row for each size") && !refused.contains("--x"), "{refused}");
+    for (line, said) in [("5", "has 1 fields"), ("5,6,7", "decimal commas")] {
+        let refused = found(&format!("n,ms\n1,2\n2,3\n{line}\n"));
+        assert!(refused.starts_with("refused: ") && refused.contains(said), "{refused}");
+    }
     let text = "n,ms\n8,1.5\n16,2.5\n";
     let asked =
         |y: &str| read(text, &Query { y: Some(y.into()), ..Query::default() }).map(|_| ()).map_err(|e| e.to_string());
@@ -198,7 +265,7 @@ fn cells_are_read_as_people_write_them() {
     assert_eq!(read("n,ms\n2^4,1\n2^5,2\n2^6,3\n").0, [16.0, 32.0, 64.0]);
     assert_eq!(read("n,ms\n512,1\n1K,2\n64Ki,3\n").0, [512.0, 1024.0, 65536.0]);
     assert_eq!(
-        read("n,ms\n1,1\n2,OOM\n3,\n4,CUDA error: a\n5,2\n6,3\n7,4\n").1,
+        read("n,ms\n1,1\n2,OOM\n3,\n4,CUDA error: a, b\n5,2\n6,3\n7,4\n").1,
         [1.0, -1.0, -1.0, -1.0, 2.0, 3.0, 4.0]
     );
 }
@@ -302,25 +369,6 @@ fn states_of_nvbench_are_told_apart_by_their_device() {
 }
 
 #[test]
-fn a_size_in_a_name_comes_before_a_number_that_is_none() {
-    for (text, expected) in [
-        ("config,loss,time_ms\nbs8,2,5.5\nbs16,3,6.5\nbs24,4,7.5\n", "config (number): time_ms (time), 3"),
-        (
-            "run,power_w,time_ms\nnet50-bs8,200.5,5.5\nnet50-bs16,201,6.5\nnet50-bs24,202,7.5\n",
-            "run (number): time_ms (time), 3",
-        ),
-        (
-            "name,mean,rounds\ntest_sort_8,5.5,193\ntest_sort_16,6.5,180\ntest_sort_24,7.5,170\n",
-            "name (number): mean (time), 3",
-        ),
-        ("config,total,time_ms\nbs8,2.5,5.5\nbs16,3.5,6.5\nbs24,4.5,7.5\n", "config (number): time_ms (time), 3"),
-        ("power_limit,time_ms\n100,5.5\n150,4.5\n200,3.5\n", "power_limit: time_ms (time), 3"),
-    ] {
-        assert_eq!(found(text), expected, "{text}");
-    }
-}
-
-#[test]
 fn lines_of_text_between_rows_are_left_out_with_a_note() {
     let noise = "CPU frequency: 1400.5 != 2600.5, not the same\n";
     let text = format!(
@@ -356,42 +404,6 @@ fn the_unit_of_a_score_says_whether_it_is_a_time_or_a_rate() {
         let all = [8, 16, 24].map(|n| one(n, unit)).join(",");
         assert_eq!(found(&format!("[{all}]")), expected, "{unit}");
     }
-    let header = "group,function,value,throughput_num,throughput_type,sample_measured_value,unit,iteration_count\n";
-    let sized = "a,f,8,,,3000,ns,2\na,f,16,,,8000,ns,4\na,f,24,,,9000,ns,3\n";
-    assert_eq!(found(&format!("{header}{sized}")), "size: time (ns) (time), 3");
-    let named = "a,sort8,,,,3000,ns,2\na,sort16,,,,8000,ns,4\na,sort24,,,,9000,ns,3\n";
-    assert_eq!(found(&format!("{header}{named}")), "function (number): time (ns) (time), 3");
-}
-
-#[test]
-fn columns_that_compare_others_and_shares_are_not_measurements() {
-    for (text, expected) in [
-        (
-            "M,main (us),PR (us),speedup\n8,1.5,1.2,1.25x\n16,2.5,2,1.25x\n24,3.5,2.5,1.4x\n",
-            "M: main (us) + PR (us) (time), 3",
-        ),
-        ("n,speedup\n8,1.2\n16,1.5\n24,1.6\n", "n: speedup (rate), 3"),
-        ("Time (%),Avg (ns),Name\n50,1.5,a_8\n30,2.5,a_16\n20,3.5,a_24\n", "Name (number): Avg (ns) (time), 3"),
-        (
-            "iteration,learning rate,global batch size,elapsed time (ms)\n1,0.1,8,1.5\n2,0.1,16,2.5\n3,0.2,24,3.5\n",
-            "global batch size: elapsed time (ms) (time), 3",
-        ),
-        (
-            "Step,run-a - batch_size,run-a - perf/step_time,run-a - perf/step_time__MIN\n1,8,1.5,1.4\n2,16,2.5,2.4\n3,24,3.5,3.4\n",
-            "run-a - batch_size: run-a - perf/step_time (time), 3",
-        ),
-        ("| N | Mean |\n|--|--|\n| 1,000 | 0.5 ms |\n| 2,000 | 1.25 ms |\n", "N: Mean (ms) (time), 2"),
-        ("globalStep,SamplesPerSec\n1,150.5\n2,151.5\n3,152.5\n", "globalStep: SamplesPerSec (rate), 3"),
-        ("> | M | a |\n> |--|--|\n> | 8 | 1.5 ms |\n> | 16 | 2.5 ms |\n", "M: a (ms) (time), 2"),
-        ("batch,time,rate\n,ms,img/s\n8,1.5,5\n16,2.5,6\n", "batch: time (ms) (time), 2"),
-        ("| n | t |\n|--|--|\n| [-] | [ms] |\n| 8 | 1.5 |\n| 16 | 2.5 |\n", "n: t (ms) (time), 2"),
-        ("Batch & Time (ms) \\\\\n8 & 1.5 \\\\\n16 & 2.5 \\\\\n", "Batch: Time (ms) (time), 2"),
-        ("||Batch||Time (ms)||\n|8|1.5|\n|16|2.5|\n", "Batch: Time (ms) (time), 2"),
-    ] {
-        assert_eq!(found(text), expected, "{text}");
-    }
-    let refused = found("test,rps,avg_latency_ms\nGET,99.5,0.25\nSET,98.5,0.35\n");
-    assert!(refused.contains("a row for each size") && !refused.contains("--x"), "{refused}");
 }
 
 /// A recorded sample of each format.

@@ -3,17 +3,15 @@
 use serde_json::Value;
 
 use super::Hints;
+use super::grid::Grid;
 use super::json::{NamedValues, flat, member, pair, said};
 use crate::error::{Error, Result};
 
-/// Rows, and the meaning of their columns.
-type RowsAndHints = (Vec<NamedValues>, Hints);
-
-/// The rows of a document of a known tool; `None` of any other.
+/// The table in a document of a known tool; `None` of any other.
 ///
 /// # Errors
 /// [`crate::error::Kind::Data`] where its tool is known, and it holds no sizes.
-pub(super) fn rows(value: &Value) -> Result<Option<RowsAndHints>> {
+pub(super) fn grid(value: &Value) -> Result<Option<Grid>> {
     for (is_known, what, remedy) in [
         (
             value.get("traceEvents").is_some(),
@@ -47,12 +45,11 @@ pub(super) fn hints(names: &[String]) -> Hints {
     let has = |name: &str| names.iter().any(|own| own == name);
     match () {
         // vLLM and SGLang: the load is what is set.
-        () if has("request_throughput") && has("output_throughput") => Hints {
-            x: vec!["max_concurrency", "concurrency", "request_rate", "num_prompts"],
-            y: vec!["output_throughput"],
-        },
+        () if has("request_throughput") && has("output_throughput") => {
+            Hints { x: &["max_concurrency", "concurrency", "request_rate", "num_prompts"], y: &["output_throughput"] }
+        }
         () if has("overall_throughput") && has("prefill_latency") => {
-            Hints { x: vec!["batch_size", "input_len", "output_len"], y: vec!["overall_throughput"] }
+            Hints { x: &["batch_size", "input_len", "output_len"], y: &["overall_throughput"] }
         }
         () => Hints::default(),
     }
@@ -68,8 +65,24 @@ fn object(value: &Value, name: &str) -> NamedValues {
 }
 
 /// The repetitions in a list, or their mean where the list is missing or empty.
-fn repetitions<'v>(value: &'v Value, all: &str, mean: &str) -> Vec<&'v Value> {
-    list(value, all).map_or_else(|| value.get(mean).into_iter().collect(), |all| all.iter().collect())
+fn repetitions(value: &Value, all: &str, mean: &str) -> Vec<String> {
+    list(value, all)
+        .map_or_else(|| value.get(mean).into_iter().map(said).collect(), |all| all.iter().map(said).collect())
+}
+
+/// The table of results that are repeated: `read` says what describes one of them, and its values.
+fn repeated(
+    found: &[Value],
+    x: &'static [&'static str],
+    y: &'static [&'static str; 1],
+    read: impl Fn(&Value) -> Option<(NamedValues, Vec<String>)>,
+) -> Option<Grid> {
+    let mut rows = Vec::new();
+    for one in found {
+        let (head, values) = read(one)?;
+        rows.extend(rows_of(&head, y[0], values));
+    }
+    Grid::of_tool(rows, x, y)
 }
 
 /// A row for each repetition, behind what they have in common.
@@ -78,22 +91,20 @@ fn rows_of(head: &[(String, String)], name: &str, values: impl IntoIterator<Item
 }
 
 /// `hyperfine --export-json`: parameters are sizes, times are repetitions.
-fn hyperfine(value: &Value) -> Option<RowsAndHints> {
+fn hyperfine(value: &Value) -> Option<Grid> {
     let results = list(value, "results")?;
     results[0].get("command")?;
-    let mut rows = Vec::new();
-    for result in results {
+    repeated(results, &[], &["time_s"], |result| {
         let mut head = object(result, "parameters");
         if head.is_empty() {
             head.push(pair("command", said(result.get("command")?)));
         }
-        rows.extend(rows_of(&head, "time_s", repetitions(result, "times", "mean").into_iter().map(said)));
-    }
-    Some((rows, Hints { x: Vec::new(), y: vec!["time_s"] }))
+        Some((head, repetitions(result, "times", "mean")))
+    })
 }
 
 /// Google Benchmark: single repetitions where they are there, the sizes in the names.
-fn google(value: &Value) -> Option<RowsAndHints> {
+fn google(value: &Value) -> Option<Grid> {
     let found = list(value, "benchmarks")?;
     found[0].get("real_time")?;
     let is_single = |one: &&Value| {
@@ -111,11 +122,11 @@ fn google(value: &Value) -> Option<RowsAndHints> {
             pair("real_time", format!("{} {}", member(one, "real_time"), member(one, "time_unit"))),
         ]
     };
-    Some((chosen.iter().map(row).collect(), Hints { x: vec!["name (number)"], y: vec!["real_time"] }))
+    Grid::of_tool(chosen.iter().map(row).collect(), &["name (number)"], &["real_time"])
 }
 
 /// nvbench: axes are sizes; the mean time of the GPU. A state that was skipped has none.
-fn nvbench(value: &Value) -> Option<RowsAndHints> {
+fn nvbench(value: &Value) -> Option<Grid> {
     let benchmarks = list(value, "benchmarks")?;
     let devices = value.get("devices").and_then(Value::as_array);
     let device = |id: &Value| {
@@ -146,64 +157,54 @@ fn nvbench(value: &Value) -> Option<RowsAndHints> {
             rows.push(row);
         }
     }
-    Some((rows, Hints { x: Vec::new(), y: vec!["time_s"] }))
+    Grid::of_tool(rows, &[], &["time_s"])
 }
 
 /// pytest-benchmark: parameters are sizes, `data` are repetitions.
-fn pytest(value: &Value) -> Option<RowsAndHints> {
+fn pytest(value: &Value) -> Option<Grid> {
     let found = list(value, "benchmarks")?;
     found[0].get("stats")?;
-    let mut rows = Vec::new();
-    for one in found {
+    repeated(found, &[], &["time_s"], |one| {
         let mut head = object(one, "params");
         let name = member(one, "name");
         let bare = name.split('[').next().unwrap_or_default();
         head.push(pair("name", if head.is_empty() { &name } else { bare }));
-        rows.extend(rows_of(&head, "time_s", repetitions(one.get("stats")?, "data", "mean").into_iter().map(said)));
-    }
-    Some((rows, Hints { x: Vec::new(), y: vec!["time_s"] }))
+        Some((head, repetitions(one.get("stats")?, "data", "mean")))
+    })
 }
 
 /// JMH: parameters are sizes, the raw data are repetitions.
-fn jmh(value: &Value) -> Option<RowsAndHints> {
+fn jmh(value: &Value) -> Option<Grid> {
     let found = value.as_array()?;
     found.first()?.get("primaryMetric")?;
-    let mut rows = Vec::new();
-    for one in found {
+    repeated(found, &[], &["score"], |one| {
         let metric = one.get("primaryMetric")?;
-        let unit = member(metric, "scoreUnit");
         let mut head = object(one, "params");
         head.push(pair("benchmark", member(one, "benchmark")));
-        let raw =
-            metric.get("rawData").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_array).flatten();
-        let mut scores: Vec<String> = raw.filter(|score| score.is_number()).map(said).collect();
+        let raw = metric.get("rawData").and_then(Value::as_array).into_iter().flatten();
+        let raw = raw.filter_map(Value::as_array).flatten().filter(|score| score.is_number());
+        let mut scores: Vec<&Value> = raw.collect();
         if scores.is_empty() {
-            scores.extend(metric.get("score").map(said));
+            scores.extend(metric.get("score"));
         }
-        rows.extend(rows_of(&head, "score", scores.into_iter().map(|score| format!("{score} {unit}"))));
-    }
-    Some((rows, Hints { x: Vec::new(), y: vec!["score"] }))
+        let unit = member(metric, "scoreUnit");
+        Some((head, scores.into_iter().map(|score| format!("{} {unit}", said(score))).collect()))
+    })
 }
 
 /// BenchmarkDotNet: parameters are sizes, the original values are repetitions, in nanoseconds.
-fn dotnet(value: &Value) -> Option<RowsAndHints> {
-    let found = list(value, "Benchmarks")?;
-    let mut rows = Vec::new();
-    for one in found {
-        let mut head: NamedValues = member(one, "Parameters")
-            .split(['&', ','])
-            .filter_map(|one| one.trim().split_once('='))
-            .map(|(name, value)| pair(name, value))
-            .collect();
+fn dotnet(value: &Value) -> Option<Grid> {
+    repeated(list(value, "Benchmarks")?, &[], &["time_ns"], |one| {
+        let parameters = member(one, "Parameters");
+        let parameters = parameters.split(['&', ',']).filter_map(|one| one.trim().split_once('='));
+        let mut head: NamedValues = parameters.map(|(name, value)| pair(name, value)).collect();
         head.push(pair("Method", member(one, "Method")));
-        let times = repetitions(one.get("Statistics")?, "OriginalValues", "Mean");
-        rows.extend(rows_of(&head, "time_ns", times.into_iter().map(said)));
-    }
-    Some((rows, Hints { x: Vec::new(), y: vec!["time_ns"] }))
+        Some((head, repetitions(one.get("Statistics")?, "OriginalValues", "Mean")))
+    })
 }
 
 /// `cargo criterion --message-format json`: the size in the name.
-fn criterion(value: &Value) -> Option<RowsAndHints> {
+fn criterion(value: &Value) -> Option<Grid> {
     let lines = value.as_array()?;
     let complete = |line: &&Value| line.get("reason").is_some_and(|reason| reason == "benchmark-complete");
     let mut rows = Vec::new();
@@ -222,11 +223,11 @@ fn criterion(value: &Value) -> Option<RowsAndHints> {
         }
         rows.extend(each.iter().map(|time| vec![pair("id", id.clone()), pair("time", format!("{time} {unit}"))]));
     }
-    (!rows.is_empty()).then(|| (rows, Hints { x: vec!["id (number)"], y: vec!["time"] }))
+    Grid::of_tool(rows, &["id (number)"], &["time"])
 }
 
 /// `llama-bench -o json` and `jsonl`: `samples_ts` are repetitions of the tokens in a second.
-fn llama(value: &Value) -> Option<RowsAndHints> {
+fn llama(value: &Value) -> Option<Grid> {
     let found = value.as_array()?;
     found.first()?.get("avg_ts")?;
     const KEPT: &[&str] = &[
@@ -242,16 +243,14 @@ fn llama(value: &Value) -> Option<RowsAndHints> {
         "type_k",
         "flash_attn",
     ];
-    let mut rows = Vec::new();
-    for one in found {
-        let head: NamedValues = KEPT.iter().filter_map(|name| Some(pair(name, said(one.get(*name)?)))).collect();
-        rows.extend(rows_of(&head, "t/s", repetitions(one, "samples_ts", "avg_ts").into_iter().map(said)));
-    }
-    Some((rows, Hints { x: Vec::new(), y: vec!["t/s"] }))
+    repeated(found, &[], &["t/s"], |one| {
+        let head = KEPT.iter().filter_map(|name| Some(pair(name, said(one.get(*name)?)))).collect();
+        Some((head, repetitions(one, "samples_ts", "avg_ts")))
+    })
 }
 
 /// `fio --output-format=json`: the block size, the depth of the queue or the jobs of each job, and its operations in a second.
-fn fio(value: &Value) -> Option<RowsAndHints> {
+fn fio(value: &Value) -> Option<Grid> {
     value.get("fio version")?;
     let (jobs, shared) = (list(value, "jobs")?, value.get("global options"));
     let mut rows = Vec::new();
@@ -270,11 +269,11 @@ fn fio(value: &Value) -> Option<RowsAndHints> {
             head.pop();
         }
     }
-    Some((rows, Hints { x: vec!["bs", "bs (k)", "iodepth", "numjobs"], y: vec!["iops"] }))
+    Grid::of_tool(rows, &["bs", "bs (k)", "iodepth", "numjobs"], &["iops"])
 }
 
 /// A result of asv: for each benchmark, the values over all its parameters; the last parameter changes first.
-fn asv(value: &Value) -> Option<RowsAndHints> {
+fn asv(value: &Value) -> Option<Grid> {
     let columns: Vec<String> = list(value, "result_columns")?.iter().map(said).collect();
     let place = |name: &str| columns.iter().position(|own| own == name);
     let (result, params) = (place("result")?, place("params")?);
@@ -298,8 +297,6 @@ fn asv(value: &Value) -> Option<RowsAndHints> {
         }
     }
     let params = rows.iter().map(NamedValues::len).max()?;
-    (params > 2).then(|| {
-        rows.retain(|row| row.len() == params);
-        (rows, Hints { x: vec!["param 1", "param 2", "param 3"], y: vec!["time_s"] })
-    })
+    rows.retain(|row| params > 2 && row.len() == params);
+    Grid::of_tool(rows, &["param 1", "param 2", "param 3"], &["time_s"])
 }

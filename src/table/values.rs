@@ -1,7 +1,5 @@
 //! Which columns of a table hold the times or rates that were measured.
 
-use std::collections::BTreeMap;
-
 use super::cell::is_missing;
 use super::names::{Reading, STEP_TIMES, TimeOrRate, is_batch_size, is_setting, is_size};
 use super::refusal::{ambiguous, short, shown};
@@ -12,71 +10,60 @@ use crate::error::{Error, Result};
 /// More columns of values are chosen by a person.
 const MOST_VALUES: usize = 8;
 
+/// A column, and what its name says.
+type Read<'p> = (&'p ColumnSample, Reading);
+type IsOne<'f> = dyn Fn(&Read) -> bool + 'f;
+
 /// The columns of times or rates: columns with usual names of times, else any rates, else other possible times, else the remaining columns.
 pub(super) fn y_of(
     profile: &[ColumnSample],
     columns: &[&ColumnSample],
-    hints: &Hints,
+    hints: Hints,
     asked: Option<TimeOrRate>,
 ) -> Result<Vec<String>> {
-    let fits = |reading: &Reading, kind: TimeOrRate| {
-        asked.is_none_or(|asked| asked == kind) && reading.kind.is_none_or(|said| said == kind)
+    let fits = |kind: TimeOrRate| asked.is_none_or(|asked| asked == kind);
+    let is_hinted = |column: &&&ColumnSample| {
+        let is_it = |name: &&str| column.name == *name || column.name.starts_with(&format!("{name} ("));
+        hints.y.iter().any(is_it) && Reading::of(&column.name).kind.is_none_or(fits)
     };
-    let hinted: Vec<String> = columns
-        .iter()
-        .filter(|column| {
-            hints.y.iter().any(|name| column.name == *name || column.name.starts_with(&format!("{name} (")))
-        })
-        .filter(|column| asked.is_none_or(|asked| Reading::of(&column.name).kind.is_none_or(|said| said == asked)))
-        .map(|column| column.name.clone())
-        .collect();
+    let hinted: Vec<String> = columns.iter().filter(is_hinted).map(|column| column.name.clone()).collect();
     if !hinted.is_empty() {
         return Ok(hinted);
     }
     let usable = |column: &&&ColumnSample| {
-        !column.is_time_stamp()
-            && !column.is_repeat()
-            && !column.is_share()
-            && !column.is_derived()
-            && !is_setting(&column.name)
+        let is_other = column.is_time_stamp() || column.is_repeat() || column.is_share() || column.is_derived();
+        !is_other && !is_setting(&column.name)
     };
-    let read: Vec<(&ColumnSample, Reading)> =
-        columns.iter().filter(usable).map(|column| (*column, Reading::of(&column.name))).collect();
+    let read: Vec<Read> = columns.iter().filter(usable).map(|column| (*column, Reading::of(&column.name))).collect();
     let is_named = |wanted: &&str| read.iter().find(|(_, r)| r.stem == **wanted && r.kind != Some(TimeOrRate::Rate));
-    if let Some((seen, reading)) =
-        STEP_TIMES.iter().find_map(is_named).filter(|(_, reading)| fits(reading, TimeOrRate::Time))
-    {
-        let alike = read.iter().filter(|(_, other)| other.unit == reading.unit && numbered(&reading.stem, &other.stem));
-        let alike: Vec<String> = alike.map(|(seen, _)| seen.name.clone()).collect();
-        return Ok(if alike.is_empty() { vec![seen.name.clone()] } else { alike });
+    if let Some((_, usual)) = STEP_TIMES.iter().find_map(is_named).filter(|_| fits(TimeOrRate::Time)) {
+        let alike = read.iter().filter(|(_, other)| other.unit == usual.unit && numbered(&usual.stem, &other.stem));
+        return Ok(alike.map(|(seen, _)| seen.name.clone()).collect());
     }
-    for kind in [TimeOrRate::Rate, TimeOrRate::Time].into_iter().filter(|&kind| asked.is_none_or(|asked| asked == kind))
-    {
-        let found: Vec<&(&ColumnSample, Reading)> = read.iter().filter(|(_, reading)| reading.may_be(kind)).collect();
-        if !found.is_empty() {
-            return several(found, kind.name());
-        }
-    }
-    let is_left = |(column, reading): &&(&ColumnSample, Reading)| {
+    let may_be = |reading: &Reading, kind| fits(kind) && reading.may_be(kind);
+    let is_left = |(column, reading): &Read| {
         reading.kind.is_none() && !reading.is_scatter() && !is_size(&column.name) && !is_batch_size(&column.name)
     };
-    let left: Vec<&(&ColumnSample, Reading)> = read.iter().filter(is_left).collect();
-    if !left.is_empty() {
-        return several(left, "time or rate");
-    }
-    // A speedup, where nothing else was written down.
-    let computed: Vec<&(&ColumnSample, Reading)> =
-        read.iter().filter(|(_, reading)| reading.kind.is_some_and(|kind| fits(reading, kind))).collect();
-    if !computed.is_empty() {
-        return several(computed, "rate");
+    let ways: [(&IsOne, &str); 4] = [
+        (&|(_, reading)| may_be(reading, TimeOrRate::Rate), "rate"),
+        (&|(_, reading)| may_be(reading, TimeOrRate::Time), "time"),
+        (&is_left, "time or rate"),
+        // A speedup, where nothing else was written down.
+        (&|(_, reading)| reading.kind.is_some_and(fits), "rate"),
+    ];
+    for (is_one, what) in ways {
+        let found: Vec<&Read> = read.iter().filter(|one| is_one(one)).collect();
+        if !found.is_empty() {
+            return several(found, what);
+        }
     }
     let what = asked.map_or("step time, or a rate".to_string(), |kind| format!("measured {}", kind.name()));
     if let Some((name, cell)) = unread(profile) {
         let what = format!("`{}` holds `{}`, which is not read as a number", short(name), short(cell));
         return Err(Error::data(what).hint("write its cells as `5226.8`, or name another column with `--y COLUMN`"));
     }
-    let names: Vec<&str> = profile.iter().map(|column| column.name.as_str()).collect();
-    Err(Error::data(format!("no column looks like the {what}; the columns are: {}", shown(&names)))
+    let names = shown(profile.iter().map(|column| &column.name));
+    Err(Error::data(format!("no column looks like the {what}; the columns are: {names}"))
         .hint("name it with `--y COLUMN`"))
 }
 
@@ -91,37 +78,30 @@ fn unread(profile: &[ColumnSample]) -> Option<(&str, &str)> {
     Some((column.name.as_str(), column.texts[cell(column)?].as_str()))
 }
 
-/// Whether a name is another one with a number: `time` and `time 2`.
+/// Whether a name is another one, alone or with a number: `time` and `time 2`.
 fn numbered(stem: &str, other: &str) -> bool {
     other.strip_prefix(stem).is_some_and(|rest| rest.trim_start_matches('_').bytes().all(|byte| byte.is_ascii_digit()))
 }
 
 /// Chooses the columns of values among several candidates: means rather than extremes, and with the same unit.
-fn several(mut found: Vec<&(&ColumnSample, Reading)>, what: &str) -> Result<Vec<String>> {
-    let holds = |(_, reading): &(&ColumnSample, Reading), words: &[&str]| {
-        reading.stem.split('_').any(|word| words.contains(&word))
-    };
-    if found.iter().any(|one| holds(one, TYPICAL)) {
-        found.retain(|one| holds(one, TYPICAL));
-    } else if found.iter().any(|one| !holds(one, EXTREME)) {
-        found.retain(|one| !holds(one, EXTREME));
-    }
+fn several(mut found: Vec<&Read>, what: &str) -> Result<Vec<String>> {
+    let holds = |(_, reading): &Read, words: &[&str]| reading.stem.split('_').any(|word| words.contains(&word));
+    let has_typical = found.iter().any(|one| holds(one, TYPICAL));
+    prefer(&mut found, |one| if has_typical { holds(one, TYPICAL) } else { !holds(one, EXTREME) });
     // Values that stay the same were set.
-    if found.iter().any(|(seen, _)| seen.varies()) {
-        found.retain(|(seen, _)| seen.varies());
-    }
-    if found.iter().any(|(_, reading)| !reading.unit.is_empty()) {
-        found.retain(|(_, reading)| !reading.unit.is_empty());
-    }
-    let mut by_unit: BTreeMap<&str, usize> = BTreeMap::new();
-    found.iter().for_each(|(_, reading)| *by_unit.entry(&reading.unit).or_default() += 1);
-    let most = by_unit.values().copied().max().unwrap_or(0);
-    let unit = found
-        .iter()
-        .map(|(_, reading)| reading.unit.clone())
-        .find(|unit| by_unit[&unit[..]] == most)
-        .unwrap_or_default();
-    let names: Vec<String> =
-        found.iter().filter(|(_, reading)| reading.unit == unit).map(|(seen, _)| seen.name.clone()).collect();
+    prefer(&mut found, |(seen, _)| seen.varies());
+    prefer(&mut found, |(_, reading)| !reading.unit.is_empty());
+    let count = |unit: &str| found.iter().filter(|(_, reading)| reading.unit == unit).count();
+    let most = found.iter().map(|(_, reading)| count(&reading.unit)).max();
+    let usual = found.iter().map(|(_, reading)| &reading.unit).find(|unit| Some(count(unit)) == most);
+    let usual = found.iter().filter(|(_, reading)| Some(&reading.unit) == usual);
+    let names: Vec<String> = usual.map(|(seen, _)| seen.name.clone()).collect();
     if names.len() > MOST_VALUES { Err(ambiguous(&format!("measured {what}"), &names, "--y")) } else { Ok(names) }
+}
+
+/// Keeps the better ones, where there are any.
+fn prefer<T>(found: &mut Vec<&T>, is_better: impl Fn(&T) -> bool) {
+    if found.iter().any(|one| is_better(one)) {
+        found.retain(|one| is_better(one));
+    }
 }

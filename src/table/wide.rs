@@ -96,11 +96,7 @@ pub(super) fn melt(grid: &mut Grid) {
     let names_a_size = |name: &str| is_batch_size(name) || is_size(name) || is_setting(name);
     let over_labels =
         others.first().map(|&at| grid.names[at].clone()).filter(|name| prefix.is_empty() && names_a_size(name));
-    let x = match (&over_labels, prefix.is_empty()) {
-        (Some(name), _) => name.clone(),
-        (None, true) => "size".to_string(),
-        (None, false) => prefix,
-    };
+    let x = over_labels.unwrap_or(if prefix.is_empty() { "size".to_string() } else { prefix });
     let labels: Option<Vec<String>> = match &others[..] {
         [label] => Some(grid.cells(*label).map(str::to_string).collect()),
         [] if grid.rows.len() == 1 => Some(vec!["value".to_string()]),

@@ -49,7 +49,7 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("os", &["error"]),
     ("settings", &["units"]),
     ("stats", &["random"]),
-    ("table", &["error", "foreign"]),
+    ("table", &["error", "foreign", "settings"]),
     ("detect", &["random", "stats"]),
     ("device", &["error", "os"]),
     ("measure", &["stats"]),

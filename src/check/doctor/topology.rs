@@ -29,12 +29,12 @@ pub fn examine_topology(root: &FilesystemRoot) -> Examined {
 /// What costs a training time, with its remedy.
 fn judge(topology: &Topology) -> Vec<Finding> {
     let mut findings = Vec::new();
-    topology.each(|path| {
+    for path in topology.paths() {
         if let Some(device) = path.last().filter(|device| device.role.matters()) {
             findings.extend(narrow(device, path.get(path.len().wrapping_sub(2)).copied()));
-            findings.extend(narrow_above(device, path));
+            findings.extend(narrow_above(device, &path));
         }
-    });
+    }
     findings.extend(far_drives(topology));
     findings.extend(unbound(topology));
     findings

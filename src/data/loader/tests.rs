@@ -7,6 +7,7 @@ use crate::network::Shape;
 const EACH: usize = 4;
 
 /// Examples whose bytes are their number; some cannot be read.
+#[derive(Debug)]
 struct Numbered {
     count: usize,
     damaged: Vec<usize>,

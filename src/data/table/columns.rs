@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::error::{Error, Result};
-use crate::spec::data::Tables;
+use crate::spec::data::Data;
 use crate::store::{Content, ImageTable, TableColumn};
 
 /// The columns that examples are made of.
@@ -28,7 +28,7 @@ impl Columns {
     ///
     /// # Errors
     /// [`crate::error::Kind::Data`], with the columns that are there.
-    pub fn choose(table: &ImageTable, stated: &Tables) -> Result<Self> {
+    pub fn choose(table: &ImageTable, stated: &Data) -> Result<Self> {
         let image = match &stated.image {
             Some(name) => column(table, name)?,
             None => image_column(table)?,
@@ -37,10 +37,9 @@ impl Columns {
             let what = format!("the column `{}` is {}, and contains no encoded images", image.name, image.kind);
             return Err(refusal(table, what).hint("images are binary, or struct{bytes: binary, path: string}"));
         }
-        let features = Features::of(table);
         let label = match &stated.label {
             Some(name) => column(table, name)?,
-            None => label_column(table, &features)?,
+            None => label_column(table)?,
         };
         if !matches!(label.content, Content::Integers | Content::Texts) {
             let what = format!("the column `{}` is {}, and contains no classes", label.name, label.kind);
@@ -50,7 +49,7 @@ impl Columns {
             image: image.name.clone(),
             label: label.name.clone(),
             texts: label.content == Content::Texts,
-            classes: features.classes(&label.name),
+            classes: classes(table, &label.name),
         })
     }
 
@@ -90,10 +89,9 @@ fn image_column(table: &ImageTable) -> Result<&TableColumn> {
     }
 }
 
-fn label_column<'t>(table: &'t ImageTable, features: &Features) -> Result<&'t TableColumn> {
+fn label_column(table: &ImageTable) -> Result<&TableColumn> {
     let columns = table.columns();
-    let declared: Vec<&TableColumn> =
-        columns.iter().filter(|column| features.classes(&column.name).is_some()).collect();
+    let declared: Vec<&TableColumn> = columns.iter().filter(|column| classes(table, &column.name).is_some()).collect();
     let named = LABELS.iter().find_map(|name| columns.iter().find(|column| column.name == *name));
     match (declared.as_slice(), named) {
         ([only], _) => Ok(only),
@@ -109,22 +107,10 @@ fn refusal(table: &ImageTable, what: String) -> Error {
     Error::data(format!("{what}; the columns are {}", columns.join(", "))).at(table.path().display().to_string())
 }
 
-/// The description of the columns by `datasets`.
-struct Features(Option<Value>);
-
-impl Features {
-    fn of(table: &ImageTable) -> Self {
-        let document = table.metadata().get(FEATURES).and_then(|text| serde_json::from_str::<Value>(text).ok());
-        Self(document.and_then(|document| document.pointer("/info/features").cloned()))
-    }
-
-    /// The names of the classes of a column of type `ClassLabel`.
-    fn classes(&self, column: &str) -> Option<Vec<String>> {
-        let feature = self.0.as_ref()?.get(column)?;
-        if feature.get("_type")?.as_str()? != "ClassLabel" {
-            return None;
-        }
-        let names = feature.get("names")?.as_array()?.iter();
-        names.map(|name| name.as_str().map(str::to_owned)).collect()
-    }
+/// The names of the classes of a column of type `ClassLabel`, from the description of the columns by `datasets`.
+fn classes(table: &ImageTable, column: &str) -> Option<Vec<String>> {
+    let document: Value = serde_json::from_str(table.metadata().get(FEATURES)?).ok()?;
+    let feature = document.pointer("/info/features")?.get(column)?;
+    let names = feature.get("names")?.as_array().filter(|_| feature["_type"] == "ClassLabel")?;
+    names.iter().map(|name| name.as_str().map(str::to_owned)).collect()
 }

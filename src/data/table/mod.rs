@@ -14,18 +14,18 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 
 use super::image::Image;
-use super::{Source, fingerprint, fingerprint_of_all, spread};
+use super::{Normal, Source, UnnormalisedSet, fingerprint, fingerprint_of_all, spread};
 use crate::device::free_memory;
 use crate::error::{Error, Kind, Result};
 use crate::network::Shape;
-use crate::spec::data::{Splits, Tables};
+use crate::spec::data::Data;
 use crate::store::{EncodedImage, ImageTable, Label};
 use columns::Columns;
 use splits::Files;
 
 /// Encoded images in memory.
 #[derive(Debug)]
-pub struct Encoded {
+struct Encoded {
     files: Vec<PathBuf>,
     rows: Vec<ImageRow>,
     shape: Shape,
@@ -41,45 +41,43 @@ struct ImageRow {
     label: u32,
 }
 
-/// A data set of Parquet files.
-#[derive(Debug)]
-pub struct ParquetDataSet {
-    pub train: Encoded,
-    pub test: Option<Encoded>,
-    pub shape: Shape,
-    pub classes: usize,
-    /// What the names of the files decided, where that may surprise.
-    pub notice: Option<String>,
-}
-
 /// Reads the images of all files, encoded as they are: so many of each part, all where that is not said.
 ///
 /// # Errors
 /// [`Kind::Data`] if a file is damaged or lacks a column, or if a label is not a class: with the file, the row, and the path that
 /// the image had. [`Kind::OutOfMemory`] if the images do not fit into memory. [`Kind::Io`].
-pub fn open(tables: &Tables, examples: Option<usize>, test_examples: Option<usize>) -> Result<ParquetDataSet> {
-    let Files { train, test } = splits::find(&tables.splits)?;
-    let notice = notice(tables, &test);
-    let mut train = SplitRows::read(train, tables, "examples", examples)?;
-    let mut test = match test_examples {
+pub(super) fn open(data: &Data) -> Result<UnnormalisedSet> {
+    let Files { train, test } = splits::find(data)?;
+    let notice = notice(data, &test);
+    let mut train = SplitRows::read(train, data, "examples", data.examples)?;
+    let mut test = match data.test_examples {
         Some(0) => None,
         _ if test.is_empty() => None,
         limit => {
             // The columns of both parts are the same.
             let Columns { image, label, .. } = train.columns.clone();
-            let tables = Tables { image: Some(image), label: Some(label), ..tables.clone() };
-            Some(SplitRows::read(test, &tables, "test_examples", limit)?)
+            let data = Data { image: Some(image), label: Some(label), ..data.clone() };
+            Some(SplitRows::read(test, &data, "test_examples", limit)?)
         }
     };
     let classes = classes(&mut train, test.as_mut())?;
     let decoded = train.rows.iter().map(|row| row.decode(&train.files));
     let shape = Image::first_shape(decoded)?;
-    let encoded = |SplitRows { files, rows, .. }: SplitRows| Encoded { files, rows, shape };
-    Ok(ParquetDataSet { train: encoded(train), test: test.map(encoded), shape, classes, notice })
+    let encoded =
+        |SplitRows { files, rows, .. }: SplitRows| -> Box<dyn Source> { Box::new(Encoded { files, rows, shape }) };
+    Ok(UnnormalisedSet {
+        what: "images from Parquet files",
+        shape,
+        classes,
+        normal: Normal::symmetric(shape.channels()),
+        train: encoded(train),
+        test: test.map(encoded),
+        notices: notice.into_iter().collect(),
+    })
 }
 
-fn notice(tables: &Tables, test: &[PathBuf]) -> Option<String> {
-    let Splits::Folder(folder) = &tables.splits else { return None };
+fn notice(data: &Data, test: &[PathBuf]) -> Option<String> {
+    let folder = data.path.as_ref()?;
     let within = |file: &PathBuf| file.strip_prefix(folder).unwrap_or(file).display().to_string();
     match test.first() {
         None => Some(format!("no part for tests or validation in {}: no accuracy is measured", folder.display())),
@@ -107,9 +105,9 @@ struct SplitLabels {
 
 impl SplitRows {
     /// `key`: how the spec says how many rows are kept.
-    fn read(files: Vec<PathBuf>, tables: &Tables, key: &str, limit: Option<usize>) -> Result<Self> {
+    fn read(files: Vec<PathBuf>, data: &Data, key: &str, limit: Option<usize>) -> Result<Self> {
         let Some(first) = files.first() else { return Err(Error::data("there are no Parquet files")) };
-        let columns = Columns::choose(&ImageTable::open(first)?, tables)?;
+        let columns = Columns::choose(&ImageTable::open(first)?, data)?;
         let (mut all, mut bytes) = (0, 0u64);
         for file in &files {
             let table = ImageTable::open(file)?;
@@ -121,7 +119,7 @@ impl SplitRows {
             return Err(Error::data("there are no rows").at(first.display().to_string()));
         }
         let count = limit.unwrap_or(all).min(all);
-        Room { bytes, rows: all, wanted: count }.check(key, free_memory::bytes())?;
+        check_room(bytes, all, count, key, free_memory::bytes())?;
         let (mut kept, mut place) = (spread(all, count).peekable(), 0);
         let mut part =
             Self { files: Vec::new(), columns, rows: Vec::with_capacity(count), labels: SplitLabels::default() };
@@ -222,34 +220,20 @@ fn classes(train: &mut SplitRows, test: Option<&mut SplitRows>) -> Result<usize>
     Ok(names.len())
 }
 
-/// The memory that images take.
-struct Room {
-    /// The bytes of all images.
-    bytes: u64,
-    rows: usize,
-    wanted: usize,
-}
-
-impl Room {
-    /// Refuses what takes more than nine tenths of the free memory; the rest is the training's. Where the system does not say what is
-    /// free, nothing is refused.
-    fn check(&self, key: &str, free: Option<u64>) -> Result<()> {
-        let share = self.wanted as f64 / self.rows.max(1) as f64;
-        let needed = self.bytes as f64 * share;
-        let Some(free) = free.filter(|free| needed > 0.9 * *free as f64) else { return Ok(()) };
-        let gib = |bytes: f64| bytes / f64::from(1 << 30);
-        let fitting = (0.9 * free as f64 / self.bytes as f64 * self.rows as f64) as usize;
-        let what = format!(
-            "the encoded images of {} rows take about {:.2} GiB, and {:.2} GiB of memory are free",
-            self.wanted,
-            gib(needed),
-            gib(free as f64)
-        );
-        Err(Error::new(Kind::OutOfMemory, what).at("[data]").hint(format!(
-            "take fewer, evenly over all of them: `{key} = {fitting}`; or write the images into a folder for each class, of which \
-             `source = \"images\"` reads each when it is needed"
-        )))
-    }
+/// Refuses `wanted` images, if their share of the `bytes` of all `rows` is more than nine tenths of the free memory; the rest is the training's.
+/// Where the system does not say what is free, nothing is refused.
+fn check_room(bytes: u64, rows: usize, wanted: usize, key: &str, free: Option<u64>) -> Result<()> {
+    let needed = bytes as f64 * (wanted as f64 / rows.max(1) as f64);
+    let Some(free) = free.filter(|free| needed > 0.9 * *free as f64) else { return Ok(()) };
+    let gib = |bytes: f64| bytes / f64::from(1 << 30);
+    let fitting = (0.9 * free as f64 / bytes as f64 * rows as f64) as usize;
+    let (needed, free) = (gib(needed), gib(free as f64));
+    let what =
+        format!("the encoded images of {wanted} rows take about {needed:.2} GiB, and {free:.2} GiB of memory are free");
+    Err(Error::new(Kind::OutOfMemory, what).at("[data]").hint(format!(
+        "take fewer, evenly over all of them: `{key} = {fitting}`; or write the images into a folder for each class, of which \
+         `source = \"images\"` reads each when it is needed"
+    )))
 }
 
 /// What a message calls a row: the file, the row counted from 0, and the path that the image had.

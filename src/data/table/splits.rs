@@ -3,11 +3,14 @@
 //! Source of the names: Hugging Face's documentation of the structure of a data set's repository; `train-00000-of-00002.parquet` in the
 //! folder or in `data/`, or `train/0000.parquet` on the branch of converted files.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
+
+use regex::Regex;
 
 use crate::error::{Error, Result};
 use crate::os::look;
-use crate::spec::data::Splits;
+use crate::spec::data::{Data, place};
 
 /// The files of each part, in the order of their names.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -26,14 +29,12 @@ const TEST: &[&[&str]] = &[&["test", "testing"], &["validation", "valid", "val",
 /// # Errors
 /// [`crate::error::Kind::Io`] where a folder cannot be listed; [`crate::error::Kind::Data`] where no file is the training part's, or
 /// one of its numbered files is missing.
-pub fn find(splits: &Splits) -> Result<Files> {
-    match splits {
-        Splits::Folder(folder) => in_folder(folder),
-        Splits::Stated { train, test } => {
-            let test = test.as_deref().map(stated).transpose()?.unwrap_or_default();
-            Ok(Files { train: stated(train)?, test })
-        }
+pub fn find(data: &Data) -> Result<Files> {
+    if let Some(folder) = &data.path {
+        return in_folder(folder);
     }
+    let test = data.test.as_deref().map(stated).transpose()?.unwrap_or_default();
+    Ok(Files { train: stated(place(data.train.as_ref()))?, test })
 }
 
 fn in_folder(folder: &Path) -> Result<Files> {
@@ -83,49 +84,31 @@ fn of_part(entries: &[PathBuf], names: &[&str]) -> Result<Vec<PathBuf>> {
     Ok(Vec::new())
 }
 
-/// Refuses a part of which files are missing: `train-00000-of-00002.parquet` without `train-00001-of-00002.parquet`.
+/// Refuses a part of which files are missing: `train-00000-of-00002.parquet` without `train-00001-of-00002.parquet`, whatever follows.
 fn are_all_there(files: &[PathBuf]) -> Result<()> {
-    let mut last = None;
+    // A folder may hold several thousand files of a part, and no more.
+    const MOST: u32 = 100_000;
+    let Ok(form) = Regex::new(r"^(.*?)([0-9]+)-of-([0-9]+)") else { return Ok(()) };
+    let mut parts: BTreeMap<[String; 2], BTreeSet<u32>> = BTreeMap::new();
     for file in files {
-        let name = file.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        let numbered = Numbered::read(&name);
-        if numbered == last {
-            continue;
+        let name = file.file_name().unwrap_or_default().to_string_lossy();
+        let Some((_, [before, number, of])) = form.captures(&name).map(|found| found.extract()) else { continue };
+        if number.len() == of.len()
+            && let Ok(number) = number.parse()
+        {
+            parts.entry([before, of].map(str::to_owned)).or_default().insert(number);
         }
-        last.clone_from(&numbered);
-        let Some(Numbered { before, width, of }) = numbered else { continue };
-        let first_missing = (0..of).find(|number| {
-            let begins = format!("{before}{number:0width$}-of-{of:0width$}");
-            !files.iter().any(|file| file.file_name().unwrap_or_default().to_string_lossy().starts_with(&begins))
-        });
-        if let Some(number) = first_missing {
-            let what = format!("{before}{number:0width$}-of-{of:0width$}.parquet is missing: {of} files make the part");
-            return Err(Error::data(what)
-                .at(file.with_file_name("").display().to_string())
+    }
+    for ([before, of], there) in parts {
+        let count = of.parse().ok().filter(|count| *count <= MOST).unwrap_or(0);
+        if let Some(number) = (0..count).find(|number| !there.contains(number)) {
+            let missing = format!("{before}{number:0width$}-of-{of}.parquet", width = of.len());
+            return Err(Error::data(format!("{missing} is missing: {count} files make the part"))
+                .at(files[0].with_file_name("").display().to_string())
                 .hint("fetch the missing file, or name those to use: train = \"FOLDER/train-*.parquet\" in [data]"));
         }
     }
     Ok(())
-}
-
-/// `train-00000-of-00002`, whatever follows.
-#[derive(Clone, PartialEq, Eq)]
-struct Numbered {
-    before: String,
-    width: usize,
-    of: u32,
-}
-
-impl Numbered {
-    fn read(name: &str) -> Option<Self> {
-        let (front, after) = name.split_once("-of-")?;
-        let digits = |text: &str| text.len() - text.trim_start_matches(|c: char| c.is_ascii_digit()).len();
-        let width = digits(after);
-        let of = after[..width].parse().ok()?;
-        let before = front.trim_end_matches(|c: char| c.is_ascii_digit());
-        // A folder may hold several thousand files of a part, and no more.
-        (front.len() - before.len() == width && of <= 100_000).then(|| Self { before: before.to_owned(), width, of })
-    }
 }
 
 /// A file, all Parquet files of a folder, or those whose names fit a pattern with one `*`.
@@ -180,7 +163,7 @@ mod tests {
     /// The names of the files of both parts, below the folder.
     fn found(names: &[&str]) -> [Vec<String>; 2] {
         let folder = folder(names);
-        let Files { train, test } = find(&Splits::Folder(folder.path().into())).expect("files");
+        let Files { train, test } = find(&Data { path: Some(folder.path().into()), ..Data::default() }).expect("files");
         [train, test].map(|files| {
             let below = |path: &PathBuf| path.strip_prefix(folder.path()).expect("below").display().to_string();
             files.iter().map(below).collect()
@@ -210,8 +193,7 @@ mod tests {
 
     #[test]
     fn a_part_that_lacks_a_file_is_refused() {
-        let refusal =
-            |names: &[&str]| find(&Splits::Folder(folder(names).path().into())).expect_err("refused").to_string();
+        let refusal = |names: &[&str]| in_folder(folder(names).path()).expect_err("refused").to_string();
         let lacking = refusal(&["train-00000-of-00003.parquet", "train-00002-of-00003.parquet"]);
         assert!(lacking.contains("train-00001-of-00003.parquet is missing: 3 files make the part"), "{lacking}");
         let none = refusal(&["a.parquet", "b.parquet"]);

@@ -1,19 +1,12 @@
-use std::sync::Arc;
-
 use polars::prelude::{Column, DataFrame, IntoColumn, NamedFrom, ParquetWriter, Series, StructChunked};
 
 use super::*;
-use crate::data::loader::{Loader, Options};
-use crate::data::{DataSet, Examples, Normal};
-use crate::spec::data::{Data, DataSource};
+use crate::data::image::tests::encoded;
+use crate::spec::data::DataSource;
 
 /// A grey PNG of 3 x 2 pixels, each of them `value`.
 fn png(value: u8) -> Vec<u8> {
-    let mut contents = Vec::new();
-    let mut encoder = png::Encoder::new(&mut contents, 3, 2);
-    encoder.set_color(png::ColorType::Grayscale);
-    encoder.write_header().expect("a header").write_image_data(&[value; 6]).expect("written");
-    contents
+    encoded(3, 2, png::ColorType::Grayscale, &[value; 6])
 }
 
 /// The column of `datasets`: the images of such values, and a path for each.
@@ -39,16 +32,12 @@ fn write(path: &Path, columns: Vec<Column>) {
     ParquetWriter::new(file).with_row_group_size(Some(4)).finish(&mut frame).expect("written");
 }
 
-fn tables(folder: &Path) -> Tables {
-    Tables { splits: Splits::Folder(folder.into()), image: None, label: None }
-}
-
-fn all(tables: &Tables) -> Result<ParquetDataSet> {
-    open(tables, None, None)
+fn tables(folder: &Path) -> Data {
+    Data { source: DataSource::Parquet, path: Some(folder.into()), ..Data::default() }
 }
 
 /// Two shards of ten rows each and five rows for tests; the value of an image is its number, its class the last digit of that.
-fn set(folder: &Path) -> Tables {
+fn set(folder: &Path) -> Data {
     let part = |name: &str, values: std::ops::Range<u8>| {
         let values: Vec<u8> = values.collect();
         let classes: Vec<i64> = values.iter().map(|value| i64::from(value % 10)).collect();
@@ -64,9 +53,9 @@ fn set(folder: &Path) -> Tables {
 fn the_rows_of_all_files_are_the_examples_in_their_order() {
     let folder = tempfile::tempdir().expect("a folder");
     let tables = set(folder.path());
-    let ParquetDataSet { train, test, shape, classes, notice } = all(&tables).expect("a data set");
-    assert_eq!((shape, classes, notice), (Shape::Maps { channels: 1, height: 2, width: 3 }, 10, None));
-    assert_eq!((train.count(), test.as_ref().map(Source::count)), (20, Some(5)));
+    let UnnormalisedSet { train, test, shape, classes, notices, .. } = open(&tables).expect("a data set");
+    assert_eq!((shape, classes, notices.len()), (Shape::Maps { channels: 1, height: 2, width: 3 }, 10, 0));
+    assert_eq!((train.count(), test.map(|test| test.count())), (20, Some(5)));
     let mut bytes = [0; 6];
     for index in 0..20 {
         assert_eq!(train.read(index, &mut bytes).expect("decoded"), index as u32 % 10);
@@ -74,24 +63,24 @@ fn the_rows_of_all_files_are_the_examples_in_their_order() {
     }
     assert!(train.name(13).ends_with("data/train-00001-of-00002.parquet, row 3 (13.png)"), "{}", train.name(13));
     // Rows at even distances, from both files; a class counts even if none of its examples is kept.
-    let few = open(&tables, Some(4), Some(0)).expect("a data set");
+    let few = open(&Data { examples: Some(4), test_examples: Some(0), ..tables.clone() }).expect("a data set");
     let kept: Vec<u32> = (0..4).map(|index| few.train.read(index, &mut bytes).expect("decoded")).collect();
     assert_eq!((kept, few.classes, few.test.is_none()), (vec![0, 5, 0, 5], 10, true));
     // The same contents, the same fingerprint; another label, another one.
-    assert_eq!(train.fingerprint(), all(&tables).expect("a data set").train.fingerprint());
+    assert_eq!(train.fingerprint(), open(&tables).expect("a data set").train.fingerprint());
     write(&folder.path().join("data/train-00001-of-00002.parquet"), vec![images(&[7; 10]), labels(&[3; 10])]);
-    assert_ne!(train.fingerprint(), all(&tables).expect("a data set").train.fingerprint());
+    assert_ne!(train.fingerprint(), open(&tables).expect("a data set").train.fingerprint());
 }
 
 #[test]
 fn without_a_part_for_tests_one_for_validation_is_taken_and_said() {
     let folder = tempfile::tempdir().expect("a folder");
     write(&folder.path().join("train.parquet"), vec![images(&[1, 2]), labels(&[0, 1])]);
-    let alone = all(&tables(folder.path())).expect("a data set");
-    assert!(alone.test.is_none() && alone.notice.expect("said").contains("no accuracy is measured"));
+    let alone = open(&tables(folder.path())).expect("a data set");
+    assert!(alone.test.is_none() && alone.notices[0].contains("no accuracy is measured"));
     write(&folder.path().join("validation.parquet"), vec![images(&[1, 2]), labels(&[0, 1])]);
-    let both = all(&tables(folder.path())).expect("a data set");
-    assert!(both.test.is_some() && both.notice.expect("said").ends_with("measured on validation.parquet"));
+    let both = open(&tables(folder.path())).expect("a data set");
+    assert!(both.test.is_some() && both.notices[0].ends_with("measured on validation.parquet"));
 }
 
 #[test]
@@ -102,12 +91,9 @@ fn a_binary_column_and_classes_by_name_are_read_too() {
     let bytes: Vec<&[u8]> = bytes.iter().map(Vec::as_slice).collect();
     let column = |names: [&str; 3]| Series::new("kind".into(), names).into();
     write(&path, vec![Series::new("img".into(), &bytes).into(), column(["dog", "cat", "dog"])]);
-    let stated = |test: Option<PathBuf>| Tables {
-        splits: Splits::Stated { train: path.clone(), test },
-        image: None,
-        label: Some("kind".into()),
-    };
-    let opened = all(&stated(None)).expect("a data set");
+    let stated =
+        |test: Option<PathBuf>| Data { train: Some(path.clone()), test, label: Some("kind".into()), ..Data::default() };
+    let opened = open(&stated(None)).expect("a data set");
     let mut pixels = [0; 6];
     let read: Vec<u32> = (0..3).map(|index| opened.train.read(index, &mut pixels).expect("decoded")).collect();
     // In the order of their names: cat, dog.
@@ -115,7 +101,7 @@ fn a_binary_column_and_classes_by_name_are_read_too() {
     assert!(opened.train.name(1).ends_with("pictures.parquet, row 1"), "{}", opened.train.name(1));
     let other = folder.path().join("other.parquet");
     write(&other, vec![Series::new("img".into(), &bytes).into(), column(["dog", "cow", "dog"])]);
-    let error = all(&stated(Some(other))).expect_err("refused").to_string();
+    let error = open(&stated(Some(other))).expect_err("refused").to_string();
     assert!(error.contains("other.parquet: the class `cow` is not among those of the training part"), "{error}");
 }
 
@@ -126,8 +112,8 @@ fn a_table_without_the_columns_is_refused_with_those_that_it_has() {
     let refusal = |columns: Vec<Column>, image: Option<&str>, label: Option<&str>| {
         write(&path, columns);
         let [image, label] = [image, label].map(|name| name.map(str::to_owned));
-        let tables = Tables { image, label, ..tables(folder.path()) };
-        all(&tables).expect_err("refused").to_string()
+        let tables = Data { image, label, ..tables(folder.path()) };
+        open(&tables).expect_err("refused").to_string()
     };
     let texts = || Column::from(Series::new("text".into(), ["a", "b"]));
     let none = refusal(vec![texts(), labels(&[0, 1])], None, None);
@@ -157,7 +143,7 @@ fn a_label_that_is_no_class_is_refused_with_its_row() {
     let path = folder.path().join("train.parquet");
     let refusal = |label: Column| {
         write(&path, vec![images(&[1, 2, 3]), label]);
-        all(&tables(folder.path())).expect_err("refused").to_string()
+        open(&tables(folder.path())).expect_err("refused").to_string()
     };
     let secret = refusal(labels(&[0, 1, -1]));
     assert!(secret.contains("train.parquet, row 2 (3.png): the label is -1"), "{secret}");
@@ -174,7 +160,7 @@ fn a_damaged_row_names_the_file_the_row_and_the_path() {
     let bytes = vec![Some(&b"GIF89a"[..]), Some(&whole[..]), None, Some(&whole[..30])];
     let paths = ["a.gif", "b.png", "c.png", "d.png"].map(str::to_owned);
     write(&folder.path().join("train.parquet"), vec![of_bytes(bytes, &paths), labels(&[0, 1, 0, 1])]);
-    let opened = all(&tables(folder.path())).expect("the second image sets the shape");
+    let opened = open(&tables(folder.path())).expect("the second image sets the shape");
     let mut pixels = [0; 6];
     let mut said = |index| opened.train.read(index, &mut pixels).expect_err("refused").to_string();
     let gif = said(0);
@@ -182,58 +168,24 @@ fn a_damaged_row_names_the_file_the_row_and_the_path() {
     assert!(said(2).contains("row 2 (c.png): the row contains no bytes of an image"));
     assert!(said(3).contains("row 3 (d.png): the image cannot be read"));
     assert_eq!(opened.train.read(1, &mut pixels).expect("decoded"), 1);
-    // The loader leaves damaged images out or fails, as with the files of a folder.
-    let examples = Arc::new(Examples::new(Box::new(opened.train), Normal::symmetric(1), opened.shape));
-    for workers in [0, 2] {
-        let options =
-            Options { batch_size: 4, workers, prefetch: 1, shuffle: false, drop_last: false, seed: 1, skip: true };
-        let mut loader = Loader::new(Arc::clone(&examples), options).expect("a loader");
-        loader.begin(0);
-        let batch = loader.next_batch().expect("goes on").expect("a batch");
-        assert_eq!((batch.labels.as_slice(), batch.skipped.len()), (&[1][..], 3));
-        assert!(batch.skipped[0].contains("row 0 (a.gif)"), "{:?}", batch.skipped);
-        let mut loader = Loader::new(Arc::clone(&examples), Options { skip: false, ..options }).expect("a loader");
-        loader.begin(0);
-        assert!(loader.next_batch().expect_err("refused").to_string().contains("row 0 (a.gif)"));
-    }
-}
-
-fn data_set(tables: Tables) -> DataSet {
-    crate::data::open(&Data { source: DataSource::Parquet(tables), ..Data::default() }, 1).expect("a data set")
 }
 
 #[test]
-fn the_batches_are_the_same_whatever_the_workers() {
+fn an_opened_set_has_a_title_and_its_bytes_become_numbers_from_minus_one_to_one() {
     let folder = tempfile::tempdir().expect("a folder");
-    let data = data_set(set(folder.path()));
+    let data = crate::data::open(&set(folder.path()), 1).expect("a data set");
     assert_eq!(data.title, "20 images from Parquet files, tested on 5");
-    let batches = |workers| {
-        let options =
-            Options { batch_size: 6, workers, prefetch: 2, shuffle: true, drop_last: false, seed: 3, skip: false };
-        let mut loader = Loader::new(Arc::clone(&data.train), options).expect("a loader");
-        let mut seen = Vec::new();
-        for epoch in 0..2 {
-            loader.begin(epoch);
-            while let Some(batch) = loader.next_batch().expect("a batch") {
-                seen.push((batch.inputs.clone(), batch.labels.clone()));
-            }
-        }
-        seen
-    };
-    let alone = batches(0);
-    // (value / 255 - 0.5) / 0.5, and the class is the value's last digit.
-    let (inputs, classes) = &alone[0];
-    let value = ((inputs[0] * 0.5 + 0.5) * 255.0).round() as u32;
-    assert_eq!((alone.len(), value % 10), (8, classes[0]));
-    assert!([1, 3].into_iter().all(|workers| batches(workers) == alone));
+    let mut numbers = [0.0; 6];
+    assert_eq!(data.train.read(13, &mut Vec::new(), &mut numbers).expect("decoded"), 3);
+    assert!(numbers.iter().all(|number| (number - (13.0 / 127.5 - 1.0)).abs() < 1e-6), "{numbers:?}");
 }
 
 #[test]
 fn images_that_do_not_fit_in_memory_are_refused_with_how_many_would() {
-    let room = |wanted| Room { bytes: 10 << 30, rows: 1000, wanted };
+    let room = |wanted, free| check_room(10 << 30, 1000, wanted, "examples", free);
     let free = Some(4 << 30);
-    assert!(room(1000).check("examples", None).is_ok() && room(360).check("examples", free).is_ok());
-    let error = room(1000).check("examples", free).expect_err("refused");
+    assert!(room(1000, None).is_ok() && room(360, free).is_ok());
+    let error = room(1000, free).expect_err("refused");
     // By hand: nine tenths of 4 GiB hold 360 of 1,000 rows of 10 GiB.
     let said = error.to_string();
     assert!(said.contains("1000 rows take about 10.00 GiB, and 4.00 GiB of memory are free"), "{said}");
@@ -247,10 +199,10 @@ fn hub() -> PathBuf {
 
 #[test]
 fn a_data_set_of_hugging_faces_datasets_is_read_as_it_was_written() {
-    let ParquetDataSet { train, test, shape, classes, notice } = all(&tables(&hub())).expect("a data set");
+    let UnnormalisedSet { train, test, shape, classes, notices, .. } = open(&tables(&hub())).expect("a data set");
     let test = test.expect("a part for tests");
     // Three classes are declared, and two of them occur.
-    assert_eq!((train.count(), test.count(), classes, notice), (20, 6, 3, None));
+    assert_eq!((train.count(), test.count(), classes, notices.len()), (20, 6, 3, 0));
     assert_eq!(shape, Shape::Maps { channels: 3, height: 6, width: 8 });
     let mut bytes = vec![0; 3 * 48];
     for (source, first) in [(&train, 0), (&test, 20)] {

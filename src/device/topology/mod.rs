@@ -4,7 +4,6 @@
 //! Documentation/ABI/testing/sysfs-bus-pci of Linux; `/sys/devices/system/node`; the class codes of PCI-SIG's "PCI Code
 //! and ID Assignment Specification".
 
-mod nodes;
 mod pairs;
 
 use std::path::Path;
@@ -12,8 +11,7 @@ use std::path::Path;
 use serde::Serialize;
 
 use super::root::{FilesystemRoot, name_of};
-use super::sysfs::{self, Link};
-pub use nodes::NumaNode;
+use super::sysfs::{self, Link, NumaNode};
 pub use pairs::{Ancestor, GpuPair, pairs};
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
@@ -102,11 +100,10 @@ impl PciNode {
         self.role.matters() || self.children.iter().any(Self::matters)
     }
 
-    fn devices<'a>(&'a self, path: &mut Vec<&'a PciNode>, found: &mut dyn FnMut(&[&'a PciNode])) {
-        path.push(self);
-        found(path);
-        self.children.iter().for_each(|child| child.devices(path, found));
-        path.pop();
+    fn paths<'a>(&'a self, above: &[&'a PciNode], found: &mut Vec<Vec<&'a PciNode>>) {
+        let path = [above, &[self]].concat();
+        found.push(path.clone());
+        self.children.iter().for_each(|child| child.paths(&path, found));
     }
 }
 
@@ -117,21 +114,20 @@ impl Topology {
         let complexes =
             complexes.map(|path| RootComplex { name: name_of(&path).to_owned(), devices: devices(root, &path, false) });
         let complexes = complexes.filter(|complex| !complex.devices.is_empty()).collect();
-        Self { complexes, nodes: nodes::read(root), allowed: super::cgroup::ResourceLimits::read(root).cpus }
+        Self { complexes, nodes: sysfs::numa_nodes(root), allowed: super::cgroup::ResourceLimits::read(root).cpus }
     }
 
-    /// Calls `found` with every device, last in the path from its root complex.
-    pub fn each<'a>(&'a self, mut found: impl FnMut(&[&'a PciNode])) {
-        for complex in &self.complexes {
-            complex.devices.iter().for_each(|device| device.devices(&mut Vec::new(), &mut found));
-        }
+    /// Every device, last in the path from its root complex.
+    pub fn paths(&self) -> Vec<Vec<&PciNode>> {
+        let mut found = Vec::new();
+        let devices = self.complexes.iter().flat_map(|complex| &complex.devices);
+        devices.for_each(|device| device.paths(&[], &mut found));
+        found
     }
 
     /// The devices of a role.
     pub fn of_role(&self, role: Role) -> Vec<&PciNode> {
-        let mut devices = Vec::new();
-        self.each(|path| devices.extend(path.last().copied().filter(|device| device.role == role)));
-        devices
+        self.paths().iter().filter_map(|path| path.last().copied().filter(|device| device.role == role)).collect()
     }
 }
 
@@ -187,13 +183,9 @@ pub(crate) mod tests {
 
     /// Every device with its path, as `17:00.0 > 18:00.0`.
     fn paths(topology: &Topology, role: Role) -> Vec<String> {
-        let mut found = Vec::new();
-        topology.each(|path| {
-            if path.last().is_some_and(|device| device.role == role) {
-                found.push(path.iter().map(|device| &device.address[5..]).collect::<Vec<_>>().join(" > "));
-            }
-        });
-        found
+        let of_role = |path: &Vec<&PciNode>| path.last().is_some_and(|device| device.role == role);
+        let text = |path: Vec<&PciNode>| path.iter().map(|device| &device.address[5..]).collect::<Vec<_>>().join(" > ");
+        topology.paths().into_iter().filter(of_role).map(text).collect()
     }
 
     #[test]

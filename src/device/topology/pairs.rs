@@ -46,20 +46,13 @@ pub struct GpuPair {
 /// Every pair of NVIDIA's GPUs; `by_nvml` gives NVML's common ancestor of the GPUs at two addresses.
 pub fn pairs(topology: &Topology, by_nvml: &dyn Fn(&str, &str) -> Option<Ancestor>) -> Vec<GpuPair> {
     const NVIDIA: u32 = 0x10de;
-    let mut ways: Vec<Way> = Vec::new();
-    for (number, complex) in topology.complexes.iter().enumerate() {
-        let mut found = |path: &[_]| {
-            if path.last().is_some_and(|gpu: &&PciNode| gpu.role == Role::Gpu && gpu.vendor == Some(NVIDIA)) {
-                ways.push((number, path.to_vec()));
-            }
-        };
-        complex.devices.iter().for_each(|device| device.devices(&mut Vec::new(), &mut found));
-    }
+    let is_gpu = |path: &Way| path.last().is_some_and(|gpu| gpu.role == Role::Gpu && gpu.vendor == Some(NVIDIA));
+    let ways: Vec<Way> = topology.paths().into_iter().filter(is_gpu).collect();
     let mut pairs = Vec::new();
     for (place, first) in ways.iter().enumerate() {
         for second in &ways[place + 1..] {
             let by_tree = ancestor(first, second);
-            let [first, second] = [first, second].map(|(_, path)| path[path.len() - 1].address.clone());
+            let [first, second] = [first, second].map(|path| path[path.len() - 1].address.clone());
             let by_nvml = by_nvml(&first, &second);
             pairs.push(GpuPair { first, second, by_tree, by_nvml });
         }
@@ -67,13 +60,15 @@ pub fn pairs(topology: &Topology, by_nvml: &dyn Fn(&str, &str) -> Option<Ancesto
     pairs
 }
 
-/// The number of a root complex, and the path from there to a GPU.
-type Way<'t> = (usize, Vec<&'t PciNode>);
+/// The path from a root complex to a GPU.
+type Way<'t> = Vec<&'t PciNode>;
 
-fn ancestor((own_complex, own): &Way, (other_complex, other): &Way) -> Ancestor {
-    if own_complex != other_complex {
+fn ancestor(own: &Way, other: &Way) -> Ancestor {
+    // The devices of a root complex are on one bus, its first.
+    let complex = |path: &Way| path[0].address.rsplit_once(':').map(|(bus, _)| bus.to_owned());
+    if complex(own) != complex(other) {
         // Without NUMA information there is only one node.
-        let node = |path: &[&PciNode]| path[path.len() - 1].numa_node;
+        let node = |path: &Way| path[path.len() - 1].numa_node;
         return if node(own) == node(other) { Ancestor::Node } else { Ancestor::System };
     }
     let shared = own.iter().zip(other).take_while(|(own, other)| own.address == other.address).count();

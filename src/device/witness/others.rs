@@ -29,32 +29,27 @@ impl Others {
         self.looked_at = Some(Instant::now());
         let entries = self.root.entries("/proc");
         let numbers = entries.iter().filter_map(|path| name_of(path).parse::<u32>().ok());
-        let all: BTreeMap<u32, Process> = numbers.filter_map(|number| Some((number, self.process(number)?))).collect();
+        let all: BTreeMap<u32, (String, bool, u32)> =
+            numbers.filter_map(|number| Some((number, self.process(number)?))).collect();
         let is_own = |number: u32| {
-            let mut line = std::iter::successors(Some(number), |own| all.get(own).map(|process| process.parent));
+            let mut line = std::iter::successors(Some(number), |own| all.get(own).map(|(.., parent)| *parent));
             // A process that ended and was followed by one of its number could close a circle.
             line.by_ref().take(all.len() + 1).any(|number| number == self.own)
         };
         let mut running = BTreeMap::new();
-        for (_, process) in all.iter().filter(|(number, process)| process.runs && !is_own(**number)) {
-            *running.entry(process.name.clone()).or_default() += 1;
+        for (_, (name, ..)) in all.iter().filter(|(number, (_, runs, _))| *runs && !is_own(**number)) {
+            *running.entry(name.clone()).or_default() += 1;
         }
         Some(running)
     }
 
-    /// `17 (step 1) R 1 ...`: a name may hold brackets and blanks.
-    fn process(&self, number: u32) -> Option<Process> {
+    /// The name of a process, whether it runs, and its parent: `17 (step 1) R 1 ...`; a name may hold brackets and blanks.
+    fn process(&self, number: u32) -> Option<(String, bool, u32)> {
         let text = self.root.text(format!("/proc/{number}/stat"))?;
         let (head, rest) = text.rsplit_once(") ")?;
         let (_, name) = head.split_once('(')?;
         let mut rest = rest.split(' ');
         let (state, parent) = (rest.next()?, rest.next()?.parse().ok()?);
-        Some(Process { name: name.to_owned(), runs: state == "R", parent })
+        Some((name.to_owned(), state == "R", parent))
     }
-}
-
-struct Process {
-    name: String,
-    runs: bool,
-    parent: u32,
 }

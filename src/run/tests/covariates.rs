@@ -151,10 +151,6 @@ impl Device for Idling {
         let sm_clock_hz = Some(if recorded::is_at_work() { 1.98e9 } else { 345e6 });
         Covariates { sm_clock_hz, ..Covariates::default() }
     }
-
-    fn warnings(&mut self) -> Vec<String> {
-        Vec::new()
-    }
 }
 
 /// Every reading of a visit meets the GPU at work, also where the layers are timed and where the step is a graph.

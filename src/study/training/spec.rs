@@ -99,7 +99,7 @@ impl Training {
     /// The full resolved spec; parsing it again gives an equal training.
     pub fn to_toml(&self) -> String {
         let mut out = self.subject.write(USUAL.kind);
-        data::write(&mut out, &self.data);
+        self.data.write(&mut out);
         self.loader.write(&mut out);
         self.measure.write(&mut out);
         out
