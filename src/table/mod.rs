@@ -12,6 +12,7 @@ mod console;
 mod facts;
 mod grid;
 mod json;
+mod latex;
 mod layout;
 mod log;
 pub mod names;

@@ -73,11 +73,6 @@ const TEXTS: &[(&str, &str, &str)] = &[
         "copy it from the page into a text file, or save it as CSV",
     ),
     (
-        "\\begin{tabular}",
-        "this is a table of LaTeX, which is not read",
-        "write its rows as CSV, with a comma in place of each `&`, and the numbers without commands",
-    ),
-    (
         "CREATE TABLE",
         "this is SQL, which is not read",
         "load it, and write the table as CSV: `sqlite3 -csv -header`; `llama-bench -o csv` writes the same results",
@@ -162,7 +157,6 @@ mod tests {
         assert!(of_bytes(b"n,ms\n1,2\n").is_none());
         for (text, said) in [
             ("<table><tr><td>8</td></tr></table>", "web page"),
-            ("\\begin{tabular}{cc}\n8 & 1.5 \\\\\n", "with a comma in place"),
             ("CREATE TABLE a (\nINSERT INTO a VALUES (1);\n", "SQL"),
             ("read: (groupid=0, jobs=1): err= 0\n", "--output-format=json"),
             ("1.5,msec,task-clock,1,2\n", "perf stat"),

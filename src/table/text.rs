@@ -3,6 +3,7 @@
 use std::io::{BufRead, Read};
 
 use super::cell::{is_bare_number, is_number};
+use super::latex;
 use super::layout::{Layout, Record, cleaned, told_apart};
 use crate::error::Error;
 
@@ -58,7 +59,11 @@ pub(super) fn records(text: &str, way: Fields) -> Records {
         line.starts_with('#') || line.starts_with("//") || line.starts_with('%')
     };
     let is_jmh = text.lines().any(|line| ["Mode", "Score", "Error", "Units"].iter().all(|name| line.contains(name)));
-    let split = |(at, line): (usize, &str)| Record { line: at + 1, fields: fields(line, way, is_jmh) };
+    let is_latex = way == Fields::Bars && latex::is_table(text);
+    let split = |(at, line): (usize, &str)| {
+        let fields = if is_latex { latex::fields(line) } else { fields(line, way, is_jmh) };
+        Record { line: at + 1, fields }
+    };
     let lines = || text.lines().enumerate();
     let mut comments: Vec<Record> = lines().filter(|(_, line)| is_comment(line)).map(split).collect();
     if matches!(way, Fields::Columns | Fields::Blanks) {
@@ -281,5 +286,52 @@ impl<R: BufRead> Read for Lines<R> {
             return Err(std::io::Error::new(std::io::ErrorKind::InvalidData, what));
         }
         Ok(read)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn found(text: &str) -> (Fields, Vec<String>, usize) {
+        let (way, layout) = recognise(text).expect("a table");
+        (way, layout.names, layout.first)
+    }
+
+    #[test]
+    fn the_separator_that_makes_rows_is_chosen() {
+        let names = |names: &[&str]| names.iter().map(ToString::to_string).collect::<Vec<_>>();
+        assert_eq!(found("n;ms\n1;2,5\n2;2,6\n"), (Fields::Separated(b';'), names(&["n", "ms"]), 2));
+        assert_eq!(found("n,ms\n1,2.5\n2,2.6\n"), (Fields::Separated(b','), names(&["n", "ms"]), 2));
+        assert_eq!(found("n\tms\n1\t2,5\n2\t2,6\n"), (Fields::Separated(b'\t'), names(&["n", "ms"]), 2));
+        let markdown = "Before and after:\n\n| n | **new** |\n|--:|:---:|\n| 1 | **2.5** |\n| 2 | 2.6 |\n\nThanks!\n";
+        assert_eq!(found(markdown), (Fields::Bars, names(&["n", "new"]), 5));
+        assert_eq!(
+            found("data set   exec time\n   2 kB   5 ms\n   4 kB   6 ms\n"),
+            (Fields::Columns, names(&["data set", "exec time"]), 2)
+        );
+        assert_eq!(found("# n, ms\n\n1,2.5\n2,2.6\n"), (Fields::Separated(b','), names(&["n", "ms"]), 3));
+        assert_eq!(found("n ms\n1 2.5\n2 2.6\n"), (Fields::Blanks, names(&["n", "ms"]), 2));
+        let printed = "        size  Triton\n0     4096.0     8.5\n1     8192.0     9.5\n";
+        assert_eq!(found(printed), (Fields::Columns, names(&["size", "Triton"]), 2));
+        let boxed = "+---+-----+\n| n | ms  |\n+---+-----+\n| 1 | 2.5 |\n| 2 | 2.6 |\n+---+-----+\n";
+        assert_eq!(found(boxed).1, names(&["n", "ms"]));
+    }
+
+    #[test]
+    fn if_a_column_has_no_name_names_are_assigned_by_their_place() {
+        let index = "       time_ms  tflops\nbatch                 \n8        4.5    0.9\n16       5.5    1.9\n24       6.5    2.9\n";
+        let (_, names, first) = found(index);
+        assert_eq!((names.join(","), first), ("batch,time_ms,tflops".to_string(), 3));
+        let behind =
+            "name      old time    new time\nA/8    4.5 ms   5.5 ms   (p=0.1)\nA/16   6.5 ms   7.5 ms   (p=0.1)\n";
+        assert_eq!(found(behind).1.join(","), "name,old time,new time,column 4");
+    }
+
+    #[test]
+    fn units_below_names_are_joined_to_them() {
+        let text = "#       size     type     time   busbw     time\n#        (B)              (us)  (GB/s)     (us)\n     8    float   20.75    0.10    20.34\n    16    float   21.75    0.20    21.34\n";
+        let expected = ["size (B)", "type", "time (us)", "busbw (GB/s)", "time 2 (us)"].map(str::to_string);
+        assert_eq!(found(text).1, expected);
     }
 }

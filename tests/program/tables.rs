@@ -109,6 +109,22 @@ fn parquet_is_read_like_the_csv_of_the_same_cells() {
 }
 
 #[test]
+fn a_table_of_latex_is_read_as_it_is_printed() {
+    let rows = columns(|n, _, b| {
+        format!("\\textbf{{{n}}} & ${b:.4} \\pm 0.02$ & {:.2} \\\\ \\hline\n", 3.0 - 0.01 * f64::from(n))
+    });
+    let head = "\\begin{tabular}{|c|c|c|}\n\\hline\nBatch size & Step time [ms] & Loss \\\\ \\hline\n";
+    let found = said(&format!("{head}{rows}\\end{{tabular}}\n"), &["--format", "json"]);
+    let found = parsed(&found);
+    assert_eq!(found["series"].as_array().map(Vec::len), Some(1), "{found}");
+    let series = &found["series"][0];
+    assert_eq!((&series["x"], &series["unit"]), (&"Batch size".into(), &"ms".into()), "{found}");
+    assert_eq!((&series["points"], &series["jumps"][0]["after"]), (&24.into(), &16.into()), "{found}");
+    let size = series["jumps"][0]["size"].as_f64().expect("a number");
+    assert!((size - 2.0).abs() < 0.15, "{size}");
+}
+
+#[test]
 fn the_sizes_of_rows_left_out_are_counted_once() {
     let folder = Folder::new();
     let warned = |sizes: &[u32]| -> Value {
