@@ -16,18 +16,14 @@ use crate::arguments;
 use batchstep::engine::open::{DeviceChoice, Engines};
 use batchstep::fleet::merge::merge;
 use batchstep::run::environment::RunEnvironment;
-use batchstep::run::{self, Boundary, History, Knowledge, Observer, Progress, RowContext, Sweep};
+use batchstep::run::{self, History, Observer, RowContext, Sweep};
 use batchstep::spec::Experiment;
-use batchstep::spec::plan::{Cell, Plan};
+use batchstep::spec::plan::Plan;
 use batchstep::store::{Begin, RunDirectory, files};
 
 struct Silent;
 
 impl Observer for Silent {
-    fn visited(&mut self, _cell: &Cell, _median_s: Option<f64>, _progress: Progress) {}
-
-    fn block_ended(&mut self, _block: usize, _knowledge: Knowledge, _boundaries: &[Boundary]) {}
-
     fn warn(&mut self, message: &str) {
         eprintln!("{message}");
     }

@@ -7,9 +7,9 @@ use crate::detect::Observation;
 use crate::device::Device;
 use crate::engine::open::{DeviceChoice, Engines};
 use crate::error::Result;
-use crate::run::{Boundary, History, Knowledge, Observer, Outcome, Progress, RowContext, RowSink, Sweep};
+use crate::run::{History, Observer, Outcome, RowContext, RowSink, Sweep};
 use crate::spec::Experiment;
-use crate::spec::plan::{Cell, Plan};
+use crate::spec::plan::Plan;
 use crate::store::{EndOfRun, LayerRow, Status, StepRow};
 
 /// The results of a run in memory.
@@ -100,10 +100,6 @@ pub(in crate::run) struct Listener {
 }
 
 impl Observer for Listener {
-    fn visited(&mut self, _cell: &Cell, _median_s: Option<f64>, _progress: Progress) {}
-
-    fn block_ended(&mut self, _block: usize, _knowledge: Knowledge, _boundaries: &[Boundary]) {}
-
     fn warn(&mut self, message: &str) {
         self.warnings.push(message.to_string());
     }
