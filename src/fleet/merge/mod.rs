@@ -6,17 +6,16 @@
 //! the analysis accounts for the machines. The runs are only read, so they may be unfinished or still running.
 
 mod cells;
-mod layers;
 mod source;
 mod statement;
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use crate::error::Result;
 use crate::run::environment::RunEnvironment;
-use crate::store::{self, MergedDirectory, StepRow, files};
+use crate::store::{self, LayerRow, MergedDirectory, StepRow, files};
 use cells::Cells;
-use layers::Layers;
 use source::SourceRun;
 pub use statement::{MergedRun, Node, Statement};
 
@@ -47,13 +46,21 @@ pub fn merge(out: &Path, runs: &[PathBuf]) -> Result<Merged> {
     directory.write::<StepRow>(files::STEPS, |put| {
         sources.iter().try_for_each(|source| merging.steps(source, &mut statement, put))
     })?;
-    let mut layers = Layers::default();
+    // Those of each cell come from the first run that has them.
+    let mut layers: BTreeMap<i64, (usize, Vec<LayerRow>)> = BTreeMap::new();
     for source in &sources {
         let numbers = source.numbers()?;
-        layers.take(source, &numbers, &mut merging.notices)?;
+        store::visits_of(&source.path, &mut merging.notices, &mut |rows: Vec<LayerRow>| {
+            for row in rows {
+                let cell = numbers.cell(row.cell)?;
+                let (from, kept) = layers.entry(cell).or_insert((source.place, Vec::new()));
+                kept.extend((*from == source.place).then_some(LayerRow { cell, ..row }));
+            }
+            Ok(())
+        })?;
         merging.cells.stopped(source, &numbers)?;
     }
-    directory.write(files::LAYERS, |put| layers.into_rows().try_for_each(put))?;
+    directory.write(files::LAYERS, |put| layers.into_values().flat_map(|(_, rows)| rows).try_for_each(put))?;
     let cells = merging.cells.into_rows(&run_id);
     directory.write(files::CELLS, |put| cells.iter().cloned().try_for_each(put))?;
     directory.finish(&statement.to_json())?;
