@@ -4,7 +4,7 @@ use std::path::Path;
 
 use batchstep::analysis::compare::Rules;
 use batchstep::analysis::crossover::Crossovers;
-use batchstep::analysis::losses::{self, Agreement};
+use batchstep::analysis::losses;
 use batchstep::analysis::mechanisms::{self, Answers};
 use batchstep::analysis::parallel::{Parallel, parallel, reducing};
 use batchstep::analysis::roofline::{self, Nearest};
@@ -18,17 +18,18 @@ use batchstep::detect::FEWEST_POINTS;
 use batchstep::error::Result;
 use batchstep::os::look;
 use batchstep::page::{Charts, Files, Picture, Reason, RunPage};
-use batchstep::report::{self, Answer, Document, Entry, Question};
+use batchstep::report::json::RunResults;
+use batchstep::report::{self, Answer, Document, Question};
 use batchstep::store::files;
 use serde_json::json;
 
-use super::findings::PathFindings;
+use super::findings;
 use super::jumps::{inside, jump_tables, switches};
 use super::output::or_said;
 
 /// Everything that is known about one run or file.
 pub struct Evidence {
-    pub seen: PathFindings,
+    pub seen: RunResults,
     /// The series of which something may be reported.
     ripe: Vec<Series>,
     /// Several processes against the fewest, where the run has them.
@@ -44,19 +45,13 @@ pub struct Evidence {
 
 impl Evidence {
     /// Reads a run or a file.
-    ///
-    /// # Errors
-    /// As [`analyse`].
     pub fn read(path: &Path, query: &Query) -> Result<Self> {
-        Self::of(PathFindings::stored(path, analyse(path, query, None)?)?)
+        Self::of(findings::stored(path, analyse(path, query, None)?)?)
     }
 
     /// Gathers what else is known.
-    ///
-    /// # Errors
-    /// As [`Crossovers::of`].
-    pub fn of(seen: PathFindings) -> Result<Self> {
-        let PathFindings { path, found, explained, advices, .. } = &seen;
+    pub fn of(seen: RunResults) -> Result<Self> {
+        let RunResults { path, found, explained, advices, .. } = &seen;
         let answers = if look::is_file(&path.join(files::LAYERS))? && look::is_file(&path.join(files::SPEC))? {
             or_said("the mechanisms of the jumps are not named", mechanisms::of_run(path, found, explained))
         } else {
@@ -126,21 +121,21 @@ impl Evidence {
         documents.into_iter().filter(|document| !document.is_empty()).collect()
     }
 
-    /// How several engines of the run compare, in sentences.
-    pub fn engines(&self, pairs: &[Pair]) -> Vec<String> {
-        let origin = self.seen.found.first().map_or_else(String::new, |found| found.series.origin());
-        let answers = report::side_by_side_answers(pairs, &origin);
-        let all = answers.into_iter().chain(report::crossover_answers(&self.crossovers, &origin));
-        all.map(|answer| answer.sentence).chain(self.losses(pairs)).collect()
+    /// Where the run was made, for the grounds of an answer.
+    fn origin(&self) -> String {
+        self.seen.found.first().map_or_else(String::new, |found| found.series.origin())
     }
 
-    /// Whether the engines compute the same.
-    fn losses(&self, pairs: &[Pair]) -> Vec<String> {
-        if pairs.is_empty() {
-            return Vec::new();
+    /// How several engines of the run compare.
+    pub fn engines(&self, pairs: &[Pair]) -> Vec<Answer> {
+        let mut answers = report::side_by_side_answers(pairs, &self.origin());
+        answers.extend(report::crossover_answers(&self.crossovers, &self.origin()));
+        // Whether they compute the same.
+        if !pairs.is_empty() {
+            let agreements = or_said("whether the losses agree is not known", losses::of_run(&self.seen.path));
+            answers.extend(agreements.iter().map(|one| Answer { sentence: one.sentence(), grounds: Vec::new() }));
         }
-        let agreements = or_said("whether the losses agree is not known", losses::of_run(&self.seen.path));
-        agreements.iter().map(Agreement::sentence).collect()
+        answers
     }
 
     /// How near the run comes to the device's peaks.
@@ -160,7 +155,7 @@ impl Evidence {
     /// How the engines compare, and where each series jumps; series with too few points to say so share a sentence.
     pub fn answers(&self, pairs: &[Pair]) -> Vec<Answer> {
         let step_time = &self.figures.step_time;
-        let origin = self.seen.found.first().map_or_else(String::new, |found| found.series.origin());
+        let origin = self.origin();
         let answer = |(at, series): (usize, &ChartSeries)| {
             let (y, x, unit) = (&step_time.y.name, &step_time.x.name, &step_time.y.unit);
             let (findings, answers, origin) = (&series.findings, self.answers.get(at), origin.as_str());
@@ -169,9 +164,7 @@ impl Evidence {
         };
         let judged = |series: &ChartSeries| series.findings.points.len() >= FEWEST_POINTS;
         let short = step_time.series.iter().filter(|series| !judged(series)).count();
-        let mut answers = report::side_by_side_answers(pairs, &origin);
-        answers.extend(report::crossover_answers(&self.crossovers, &origin));
-        answers.extend(self.losses(pairs).into_iter().map(|sentence| Answer { sentence, grounds: Vec::new() }));
+        let mut answers = self.engines(pairs);
         let shown = step_time.series.iter().enumerate().filter(|(_, series)| judged(series) || short == 1);
         answers.extend(shown.map(answer));
         if short > 1 {
@@ -182,9 +175,6 @@ impl Evidence {
     }
 
     /// The run as its page shows it.
-    ///
-    /// # Errors
-    /// As [`Picture::new`].
     pub fn page(&self, pairs: &[Pair]) -> Result<RunPage<'_>> {
         let Figures { step_time, honesty } = &self.figures;
         Ok(RunPage {
@@ -204,14 +194,11 @@ impl Evidence {
 
     /// The contents of `jumps.json`, and of `batchstep explain --format json`.
     fn documents(&self) -> serde_json::Value {
-        let labels: Vec<String> = self.seen.found.iter().map(|found| found.series.label()).collect();
-        let entries: Vec<Entry> = (self.seen.found.iter().zip(&self.answers).zip(&labels))
-            .map(|((found, answers), label)| Entry { source: &found.series.source, label, answers })
-            .collect();
+        let known: Vec<(&Analysed, &Answers)> = self.seen.found.iter().zip(&self.answers).collect();
         json!({
             "source": self.seen.path.display().to_string(),
-            "jumps": report::json::jumps(&[self.seen.said()]),
-            "mechanisms": report::explanation_json(&entries),
+            "jumps": report::json::jumps(std::slice::from_ref(&self.seen)),
+            "mechanisms": report::explanation_json(&known),
         })
     }
 }

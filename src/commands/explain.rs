@@ -11,7 +11,7 @@ use batchstep::predict::published_kernels::forecast::{Forecast, forecast};
 use batchstep::predict::published_kernels::model::Assumptions;
 use batchstep::predict::published_kernels::validation::{Errors, LeftOut, predictions};
 use batchstep::predict::published_kernels::{PATH, Published};
-use batchstep::report::{self, Entry, Forecasts, Style, Warning};
+use batchstep::report::{self, Forecasts, Style, Warning};
 use batchstep::store::files;
 
 use super::findings::explain as causes;
@@ -54,21 +54,15 @@ fn of_runs(args: &ExplainArgs) -> Result<Exit> {
         tell_apart(&args.runs, runs.iter_mut().map(|run| &mut run.found));
     }
     let series: Vec<(&Analysed, &Answers)> = runs.iter().flat_map(|run| run.found.iter().zip(&run.answers)).collect();
-    let labels: Vec<String> = series.iter().map(|(found, _)| found.series.label()).collect();
     match args.format {
-        Form::Json => {
-            let entries: Vec<Entry> = (series.iter().zip(&labels))
-                .map(|((found, answers), label)| Entry { source: &found.series.source, label, answers })
-                .collect();
-            print(&format!("{:#}\n", report::explanation_json(&entries)));
-        }
+        Form::Json => print(&format!("{:#}\n", report::explanation_json(&series))),
         Form::Table => {
             let style = Style::of_terminal();
             let of = if args.details { report::explanation } else { report::brief_explanation };
-            let text = |((found, answers), label): (&(&Analysed, &Answers), &String)| {
-                of(label, &found.findings, answers).render(&style)
+            let text = |(found, answers): &(&Analysed, &Answers)| {
+                of(&found.series.label(), &found.findings, answers).render(&style)
             };
-            print(&series.iter().zip(&labels).map(text).collect::<Vec<_>>().join("\n"));
+            print(&series.iter().map(text).collect::<Vec<_>>().join("\n"));
             if !args.details {
                 print(DETAILS);
             }
@@ -78,10 +72,10 @@ fn of_runs(args: &ExplainArgs) -> Result<Exit> {
 }
 
 fn read(path: &Path) -> Result<ExplainedRun> {
-    let lacks = |what: &str, hint: &str| Error::data(what).at(path.display().to_string()).hint(hint);
     if !look::is_file(&path.join(files::LAYERS))? {
         let hint = "give the folder that `batchstep run` wrote, once the run has ended; `layers = true` in [measure] times the layers as well";
-        return Err(lacks("there is no layers.parquet, and without layers no mechanism can be named", hint));
+        let what = "there is no layers.parquet, and without layers no mechanism can be named";
+        return Err(Error::data(what).at(path.display().to_string()).hint(hint));
     }
     let found = analyse(path, &Query::default(), None)?;
     let answers = mechanisms::of_run(path, &found, &causes(path, &found))?;

@@ -7,6 +7,7 @@ use super::entries::{position, positions};
 use super::json::early;
 use super::jumps::summary;
 use super::{Block, Column, Document, Table, distinct};
+use crate::analysis::Analysed;
 use crate::analysis::mechanisms::formulas::Mechanism;
 use crate::analysis::mechanisms::{AffectedLayer, Answers, Candidate, Intervention, PeriodAnswer, Verdict};
 use crate::detect::Findings;
@@ -267,20 +268,13 @@ fn places(places: &[AffectedLayer]) -> String {
     names.join(", ")
 }
 
-/// A series for the JSON document: where it came from, what it is called, and its answers.
-pub struct Entry<'a> {
-    pub source: &'a str,
-    pub label: &'a str,
-    pub answers: &'a Answers,
-}
-
 /// The document of `batchstep explain`, version 1. Shares and predictions are parts of the step time before the jump; `predicted` is
 /// null where a mechanism predicts no size.
-pub fn explanation_json(entries: &[Entry]) -> Value {
-    json!({"version": VERSION, "series": entries.iter().map(series).collect::<Vec<_>>()})
+pub fn explanation_json(known: &[(&Analysed, &Answers)]) -> Value {
+    json!({"version": VERSION, "series": known.iter().map(series).collect::<Vec<_>>()})
 }
 
-fn series(entry: &Entry) -> Value {
+fn series((found, answers): &(&Analysed, &Answers)) -> Value {
     let jump = |answer: &crate::analysis::mechanisms::JumpCandidates| {
         json!({
             "after": position(answer.after),
@@ -309,10 +303,9 @@ fn series(entry: &Entry) -> Value {
             "unjudged": positions(&made.unjudged),
         })
     };
-    let Entry { source, label, answers } = entry;
     json!({
-        "source": source,
-        "label": label,
+        "source": found.series.source,
+        "label": found.series.label(),
         "too_early": answers.early.map(early),
         "shares": if answers.timed { "measured" } else { "arithmetic" },
         "jumps": answers.jumps.iter().map(jump).collect::<Vec<_>>(),

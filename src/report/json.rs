@@ -1,6 +1,6 @@
 //! The JSON of `batchstep jumps`: a stable contract, version 1.
 
-use std::path::Path;
+use std::path::PathBuf;
 
 use serde_json::{Value, json};
 
@@ -18,16 +18,17 @@ use crate::store::files;
 
 const VERSION: u32 = 1;
 
-#[derive(Clone, Copy, Debug)]
-pub struct RunResults<'a> {
-    pub path: &'a Path,
-    pub found: &'a [Analysed],
-    pub controls: &'a [Control],
+/// What the series of one run or file show.
+#[derive(Debug, Default)]
+pub struct RunResults {
+    pub path: PathBuf,
+    pub found: Vec<Analysed>,
+    pub controls: Vec<Control>,
     /// For each series the layers behind its jumps; empty where none are known.
-    pub explained: &'a [Vec<Explanation>],
+    pub explained: Vec<Vec<Explanation>>,
     /// For each series, the advice on sizes; empty if it was not asked for.
-    pub advices: &'a [Result<Advice, Silence>],
-    pub warnings: &'a [Warning],
+    pub advices: Vec<Result<Advice, Silence>>,
+    pub warnings: Vec<Warning>,
 }
 
 /// The document of some series and their findings. `aa_rate` is the share of false alarms in the machine's A/A runs, null if there are
@@ -47,7 +48,7 @@ pub struct RunResults<'a> {
 pub fn jumps(subjects: &[RunResults]) -> Value {
     let entries: Vec<Value> = subjects.iter().flat_map(RunResults::entries).collect();
     let warnings: Vec<Value> =
-        subjects.iter().flat_map(|subject| warning_entries(subject.path, subject.warnings)).collect();
+        subjects.iter().flat_map(|subject| warning_entries(&subject.path, &subject.warnings)).collect();
     json!({"version": VERSION, "series": entries, "warnings": warnings})
 }
 
@@ -60,11 +61,11 @@ pub fn keep(subject: &RunResults) -> error::Result<()> {
     atomic::write_text(&subject.path.join(files::JUMPS), &text)
 }
 
-impl RunResults<'_> {
+impl RunResults {
     fn entries(&self) -> impl Iterator<Item = Value> {
         self.found.iter().enumerate().map(|(index, found)| {
             let explained = self.explained.get(index).map(Vec::as_slice).unwrap_or_default();
-            let mut entry = entry(found, control::rate(self.controls, &found.series), explained);
+            let mut entry = entry(found, control::rate(&self.controls, &found.series), explained);
             entry["advice"] = advice::entry(self.advices.get(index));
             entry
         })

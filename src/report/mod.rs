@@ -41,7 +41,7 @@ pub use crossover::{crossover, crossover_answers, crossover_json, crossover_sent
 pub use disagreement::disagreement;
 pub use document::{Block, Document};
 pub use entries::position;
-pub use explanation::{Entry, brief_explanation, explanation, explanation_json, interventions, likely_causes};
+pub use explanation::{brief_explanation, explanation, explanation_json, interventions, likely_causes};
 pub use forecast::{Forecasts, forecast, forecast_json};
 pub use jumps::{JumpTable, has_too_few_points, is_too_steep, summary, too_few_points};
 pub use kernels::kernels;
