@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
-use crate::arguments;
+use crate::{arguments, peak_bytes};
 use batchstep::engine::open::{DeviceChoice, Engines};
 use batchstep::fleet::merge::merge;
 use batchstep::run::environment::RunEnvironment;
@@ -124,10 +124,4 @@ impl Size {
 /// The kernel's note of the largest resident size begins anew; proc_pid_clear_refs(5).
 fn forget_peak() {
     let _ = std::fs::write("/proc/self/clear_refs", "5");
-}
-
-fn peak_bytes() -> f64 {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
-    line.and_then(|line| line.trim().strip_suffix("kB")?.trim().parse::<f64>().ok()).unwrap_or(f64::NAN) * 1024.0
 }
