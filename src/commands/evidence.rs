@@ -32,6 +32,8 @@ pub struct Evidence {
     pub seen: RunResults,
     /// The series of which something may be reported.
     ripe: Vec<Series>,
+    /// The engines of the run side by side.
+    pub pairs: Vec<Pair>,
     /// Several processes against the fewest, where the run has them.
     parallel: Vec<Parallel>,
     /// For each series the mechanisms behind its jumps; empty where there are no layers.
@@ -61,6 +63,7 @@ impl Evidence {
         let reducing = or_said("the time in all-reduce is not known", reducing(path));
         let parallel = parallel(&of_ripe, &reducing);
         let ripe: Vec<Series> = of_ripe.into_iter().map(|found| found.series).collect();
+        let pairs = side_by_side(&ripe, &Rules::default());
         let crossovers = Crossovers::of(path, &ripe)?;
         let figures = Figures::of(path, found).shaded(advices);
         let drawings = [
@@ -69,7 +72,7 @@ impl Evidence {
             figures::copying(path, found, &answers),
         ];
         let drawings = drawings.into_iter().flatten().collect();
-        Ok(Self { seen, ripe, parallel, answers, crossovers, figures, drawings })
+        Ok(Self { seen, ripe, pairs, parallel, answers, crossovers, figures, drawings })
     }
 
     /// The mechanisms of the series for which any is known, and what their copies have to do with their jumps.
@@ -109,9 +112,9 @@ impl Evidence {
 
     /// Several engines side by side, several numbers of threads or of processes, several ways of the data, the device's peaks, and crossovers, where the
     /// run has them.
-    pub fn beside(&self, pairs: &[Pair]) -> Vec<Document> {
+    pub fn beside(&self) -> Vec<Document> {
         let documents = [
-            report::side_by_side(pairs),
+            report::side_by_side(&self.pairs),
             report::scaling(&scaling(&self.ripe)),
             report::parallel(&self.parallel),
             report::transfers(&transfers(&self.ripe)),
@@ -127,11 +130,11 @@ impl Evidence {
     }
 
     /// How several engines of the run compare.
-    pub fn engines(&self, pairs: &[Pair]) -> Vec<Answer> {
-        let mut answers = report::side_by_side_answers(pairs, &self.origin());
+    pub fn engines(&self) -> Vec<Answer> {
+        let mut answers = report::side_by_side_answers(&self.pairs, &self.origin());
         answers.extend(report::crossover_answers(&self.crossovers, &self.origin()));
         // Whether they compute the same.
-        if !pairs.is_empty() {
+        if !self.pairs.is_empty() {
             let agreements = or_said("whether the losses agree is not known", losses::of_run(&self.seen.path));
             answers.extend(agreements.iter().map(|one| Answer { sentence: one.sentence(), grounds: Vec::new() }));
         }
@@ -147,13 +150,8 @@ impl Evidence {
         or_said("the distance from the device's peaks is not known", roofline::of_run(&self.seen.path))
     }
 
-    /// The engines of the run side by side.
-    pub fn pairs(&self) -> Vec<Pair> {
-        side_by_side(&self.ripe, &Rules::default())
-    }
-
     /// How the engines compare, and where each series jumps; series with too few points to say so share a sentence.
-    pub fn answers(&self, pairs: &[Pair]) -> Vec<Answer> {
+    pub fn answers(&self) -> Vec<Answer> {
         let step_time = &self.figures.step_time;
         let origin = self.origin();
         let answer = |(at, series): (usize, &ChartSeries)| {
@@ -164,7 +162,7 @@ impl Evidence {
         };
         let judged = |series: &ChartSeries| series.findings.points.len() >= FEWEST_POINTS;
         let short = step_time.series.iter().filter(|series| !judged(series)).count();
-        let mut answers = self.engines(pairs);
+        let mut answers = self.engines();
         let shown = step_time.series.iter().enumerate().filter(|(_, series)| judged(series) || short == 1);
         answers.extend(shown.map(answer));
         if short > 1 {
@@ -175,17 +173,17 @@ impl Evidence {
     }
 
     /// The run as its page shows it.
-    pub fn page(&self, pairs: &[Pair]) -> Result<RunPage<'_>> {
+    pub fn page(&self) -> Result<RunPage<'_>> {
         let Figures { step_time, honesty } = &self.figures;
         Ok(RunPage {
             source: &self.seen.path,
             charts: Charts::Sweep { found: &self.seen.found, step_time, honesty: honesty.as_ref() },
-            answers: self.answers(pairs),
+            answers: self.answers(),
             advice: report::size_advices(&self.seen.found, &self.seen.advices, self.seen.found.len(), false),
             warnings: self.seen.warnings.clone(),
             tables: jump_tables(&self.seen.found, &self.seen.controls),
             why: self.layers().chain(self.mechanisms()).chain(self.of_own_step()).collect(),
-            beside: self.beside(pairs),
+            beside: self.beside(),
             pictures: self.drawings.iter().map(Picture::new).collect::<Result<_>>()?,
             documents: self.documents(),
             files: Files::of(&self.seen.path),

@@ -136,6 +136,12 @@ fn warn_of_table(series: Option<&Series>) {
     print_warnings(&series.into_iter().flat_map(table_warnings).collect::<Vec<_>>());
 }
 
+/// Where a run, its charts and its page lie.
+fn print_places(run: &Path, charts: &[PathBuf], page: &Path) {
+    let charts: String = charts.iter().map(|chart| format!("Chart    {}\n", chart.display())).collect();
+    print(&format!("\nRun      {}\n{charts}Report   {}\n", run.display(), page.display()));
+}
+
 fn print_warnings<'a>(warnings: impl IntoIterator<Item = &'a Warning>) {
     let style = Style::of_stderr();
     warnings.into_iter().for_each(|warning| print_aside(&format!("{}\n", warning.text(&style))));

@@ -39,7 +39,10 @@ use super::jumps::{advice_lines, likely, reasons, switch_lines, tables};
 use super::output::is_complete;
 use super::progress::Display;
 use super::qualify::{self, drop_unsupported, qualify};
-use super::{Exit, findings, notice, own, print, print_aside, print_warnings, refused, seconds_of, shards_by, study};
+use super::{
+    Exit, findings, notice, own, print, print_aside, print_places, print_warnings, refused, seconds_of, shards_by,
+    study,
+};
 use crate::cli::RunArgs;
 
 /// How a spec is run.
@@ -472,10 +475,9 @@ impl Session<'_> {
             drawn.push(destination.write(&drawing.chart, drawing.name)?);
         }
         let written = self.how.path.join(page::NAME);
-        let pairs = evidence.pairs();
-        page::write(&[evidence.page(&pairs)?], &written)?;
-        if !pairs.is_empty() {
-            let said: Vec<String> = evidence.answers(&pairs).into_iter().map(|answer| answer.sentence).collect();
+        page::write(&[evidence.page()?], &written)?;
+        if !evidence.pairs.is_empty() {
+            let said: Vec<String> = evidence.answers().into_iter().map(|answer| answer.sentence).collect();
             keep_comparison(&qualify::cache(), &said);
         }
         print(&tables(found, controls, self.how.details));
@@ -483,20 +485,16 @@ impl Session<'_> {
         if self.how.details {
             print(&reasons(found, explained));
             let mechanisms = evidence.mechanisms().into_iter().map(|reason| reason.document);
-            for document in mechanisms.chain(evidence.beside(&pairs)) {
+            for document in mechanisms.chain(evidence.beside()) {
                 print(&format!("\n{}", document.render(&style)));
             }
         } else {
             print(&likely(found.iter().zip(&evidence.answers)));
-            let engines = evidence.engines(&pairs);
+            let engines = evidence.engines();
             engines.iter().take(ENGINES).for_each(|answer| print(&format!("\n{}\n", answer.sentence)));
         }
         print(&switch_lines(self.how.path, found));
-        print(&format!("\nRun      {}\n", self.how.path.display()));
-        for figure in drawn {
-            print(&format!("Chart    {}\n", figure.display()));
-        }
-        print(&format!("Report   {}\n", written.display()));
+        print_places(self.how.path, &drawn, &written);
         if !self.how.details {
             print(&format!("Details  on that page, or `batchstep jumps {} --details`\n", self.how.path.display()));
         }

@@ -18,7 +18,7 @@ use super::output::is_complete;
 use super::progress::StudyDisplay;
 use super::qualify::{drop_unsupported, qualify};
 use super::run::How;
-use super::{Exit, notice, print, print_warnings};
+use super::{Exit, notice, print, print_places, print_warnings};
 
 /// Runs a study, or says how much it would measure.
 pub fn run<S: Study>(spec: &S, how: How, dry: bool) -> Result<Exit> {
@@ -158,9 +158,7 @@ impl<S: Study> Session<'_, S> {
         let drawn = Destination::in_run(self.how.path.to_path_buf()).write(&told.drawing.chart, told.drawing.name)?;
         let written = self.how.path.join(page::NAME);
         page::write(&[told.page()?], &written)?;
-        print(&format!("\nRun      {}\n", self.how.path.display()));
-        print(&format!("Chart    {}\n", drawn.display()));
-        print(&format!("Report   {}\n", written.display()));
+        print_places(self.how.path, &[drawn], &written);
         print_warnings(&told.warnings);
         Ok(if told.warnings.is_empty() { Exit::Done } else { Exit::Warned })
     }

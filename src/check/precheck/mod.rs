@@ -88,13 +88,16 @@ impl Checking<'_> {
                 continue;
             }
             let settings = self.engines.get(name)?.in_force(&cell.workload.settings)?;
-            let mut subject =
-                ComparedStep { engine: name, network: cell.workload.network.clone(), settings, sizes: [0; 2] };
-            let place = match known.iter().position(|(before, _)| before.is_the_same(&subject)) {
+            let network = cell.workload.network.clone();
+            let is_it = |(step, _): &(ComparedStep, _)| {
+                step.engine == name && step.network == network && step.settings == settings
+            };
+            let place = match known.iter().position(is_it) {
                 Some(place) => place,
                 None => {
                     let affordable = if name == EngineName::Cpu { AFFORDABLE_IN_DOUBLE } else { AFFORDABLE };
-                    subject.sizes = sizes(plan, cell, affordable);
+                    let subject =
+                        ComparedStep { engine: name, network, settings, sizes: sizes(plan, cell, affordable) };
                     let answer = self.answer(&subject)?;
                     let passed = self.judge(cell, &subject, answer, &mut refusal)?;
                     let seen = if passed { Some(self.seen(&subject)?) } else { None };
@@ -233,10 +236,6 @@ struct ComparedStep {
 }
 
 impl ComparedStep {
-    fn is_the_same(&self, other: &Self) -> bool {
-        self.engine == other.engine && self.network == other.network && self.settings == other.settings
-    }
-
     fn name(&self) -> String {
         format!("{}'s step of {}", self.engine, self.network.name)
     }

@@ -66,18 +66,13 @@ fn cpu(environment: &Environment) -> Finding {
     if cpu.logical_cores.is_some_and(|logical| allowed > 0 && allowed < logical) {
         parts.push(format!("this process may use {allowed} of them"));
     }
-    match environment.limits.quota_cores {
-        Some(quota) => {
-            parts.push(format!("the container may use {quota:.2} cores' time"));
-            if let Some((times, seconds)) = environment.limits.stopped.filter(|(times, _)| *times > 0) {
-                parts.push(format!("its quota has stopped it {times} times, for {seconds:.1} s in all"));
-            }
-            let remedy =
-                "give the container whole CPUs (docker: --cpuset-cpus instead of --cpus): a quota stops steps midway";
-            warning("CPU", parts.join(", "), Some(remedy))
-        }
-        None => ok("CPU", parts.join(", ")),
+    let Some(quota) = environment.limits.quota_cores else { return ok("CPU", parts.join(", ")) };
+    parts.push(format!("the container may use {quota:.2} cores' time"));
+    if let Some((times, seconds)) = environment.limits.stopped.filter(|(times, _)| *times > 0) {
+        parts.push(format!("its quota has stopped it {times} times, for {seconds:.1} s in all"));
     }
+    let remedy = "give the container whole CPUs (docker: --cpuset-cpus instead of --cpus): a quota stops steps midway";
+    warning("CPU", parts.join(", "), Some(remedy))
 }
 
 fn memory(environment: &Environment) -> Finding {
