@@ -197,6 +197,12 @@ pub fn parsed(text: &str) -> Value {
     serde_json::from_str(text).unwrap_or_else(|error| panic!("{error}: {text}"))
 }
 
+/// Its result as JSON.
+pub fn json(folder: &Path, arguments: &[&str]) -> Value {
+    let output = run(folder, &[arguments, &["--format", "json"]].concat());
+    serde_json::from_str(&stdout(&output)).unwrap_or_else(|error| panic!("{error}: {}", stderr(&output)))
+}
+
 /// The jumps of the first series of a run in `results`: after, size, low, high.
 pub fn jumps(folder: &Path, name: &str) -> Vec<[f64; 4]> {
     let document = parsed(&read(folder, format!("results/{name}/jumps.json")));
