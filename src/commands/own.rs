@@ -3,10 +3,10 @@
 use std::fmt::Write;
 use std::path::Path;
 
+use batchstep::engine::Engine;
 use batchstep::engine::open::{DeviceChoice, Engines};
 use batchstep::engine::own::{self, StepHost};
 use batchstep::engine::worker::Pipes;
-use batchstep::engine::{Engine, Step};
 use batchstep::error::{Error, Result};
 use batchstep::os::atomic;
 use batchstep::settings::EngineName;
@@ -284,18 +284,12 @@ fn tried(engine: &mut dyn Engine, workload: &batchstep::engine::Workload, x: &st
         text += &format!("{}{}\n", loss.unwrap_or_default(), memory.unwrap_or_default());
     }
     step.time_layers()?;
-    text += &layers(step.as_ref());
-    Ok(text)
-}
-
-fn layers(step: &dyn Step) -> String {
     let layers = step.layers();
-    let mut text = String::new();
     for layer in &layers {
         let time = layer.device_s.map_or("-".to_owned(), human::seconds);
         let _ = writeln!(text, "  {:<30} {:<16} {:<9} {time}", layer.layer, layer.operation, layer.direction);
     }
-    if text.is_empty() { "  no layers: `return run, model` from step() names them\n".to_owned() } else { text }
+    Ok(text + if layers.is_empty() { "  no layers: `return run, model` from step() names them\n" } else { "" })
 }
 
 #[cfg(test)]
