@@ -112,8 +112,8 @@ pub struct RunArgs {
     #[arg(long, value_name = "K/N")]
     pub shard: Option<String>,
     /// What the shards divide: blocks (each measures every cell), or cells (each has series of its own) [default: blocks]
-    #[arg(long, value_enum, value_name = "WHAT", requires = "shard", hide_possible_values = true)]
-    pub shard_by: Option<ShardBy>,
+    #[arg(long, value_parser = SHARD_BY, value_name = "WHAT", requires = "shard", hide_possible_values = true)]
+    pub shard_by: Option<String>,
     /// The name of this machine in the data [default: a number that identifies its host name, and the device]
     #[arg(long, value_name = "NAME")]
     pub node: Option<String>,
@@ -136,8 +136,8 @@ pub struct RunArgs {
     #[arg(long, value_name = "SHARE")]
     pub smallest_jump: Option<String>,
     /// Check what an engine computes before timing it: auto (batchstep's engine on a GPU), always (others too), never
-    #[arg(long, value_enum, value_name = "WHEN", default_value_t = Qualify::Auto, hide_possible_values = true)]
-    pub qualify: Qualify,
+    #[arg(long, value_parser = ["auto", "always", "never"], value_name = "WHEN", default_value = "auto", hide_possible_values = true)]
+    pub qualify: String,
     /// End with everything that is known about the jumps, not only with the answer
     #[arg(long)]
     pub details: bool,
@@ -182,20 +182,7 @@ impl OwnArgs {
     }
 }
 
-/// What the shards of a plan divide.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum ShardBy {
-    Blocks,
-    Cells,
-}
-
-/// Which engines are checked before they are timed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Qualify {
-    Auto,
-    Always,
-    Never,
-}
+const SHARD_BY: [&str; 2] = ["blocks", "cells"];
 
 /// The columns to use.
 #[derive(Debug, Args)]
@@ -207,18 +194,11 @@ pub struct ColumnArgs {
     #[arg(long, value_name = "COL,...")]
     pub y: Option<String>,
     /// Whether that column contains times or rates; a rate that falls is slower [default: by its name]
-    #[arg(long, value_enum, value_name = "KIND")]
-    pub y_kind: Option<Values>,
+    #[arg(long, value_parser = ["time", "rate"], value_name = "KIND")]
+    pub y_kind: Option<String>,
     /// Columns that split the data into series [default: the model, and whatever else varies]
     #[arg(long, value_name = "COL,...", value_delimiter = ',')]
     pub group: Option<Vec<String>>,
-}
-
-/// What the y column holds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Values {
-    Time,
-    Rate,
 }
 
 #[derive(Debug, Args)]
@@ -248,7 +228,6 @@ pub struct JumpsArgs {
 )]
 pub struct AdviseArgs {
     /// Run directory, Parquet file, CSV file
-    #[arg(value_name = "PATH")]
     pub path: PathBuf,
     #[command(flatten)]
     pub columns: ColumnArgs,
@@ -303,7 +282,6 @@ pub struct CollectArgs {
 )]
 pub struct PredictArgs {
     /// Experiment spec (TOML): its networks, batch sizes, engine and settings
-    #[arg(value_name = "SPEC")]
     pub spec: PathBuf,
     /// The database, as `batchstep collect` makes it
     #[arg(long, value_name = "DIR", default_value = "results/database")]
@@ -343,7 +321,6 @@ pub struct PredictArgs {
 )]
 pub struct MergeArgs {
     /// Folder for the result; an earlier merge there is replaced
-    #[arg(value_name = "OUT")]
     pub out: PathBuf,
     /// Run directories of one spec
     #[arg(required = true, value_name = "RUN")]
@@ -372,7 +349,6 @@ pub struct StatusArgs {
 )]
 pub struct SubmitArgs {
     /// Experiment spec (TOML)
-    #[arg(value_name = "SPEC")]
     pub spec: PathBuf,
     /// Submit to Slurm
     #[arg(long, required = true)]
@@ -384,8 +360,8 @@ pub struct SubmitArgs {
     #[arg(long, value_name = "G", default_value_t = 0)]
     pub gpus: usize,
     /// What the shards divide: blocks (each measures every cell), or cells (each has series of its own) [default: blocks]
-    #[arg(long, value_enum, value_name = "WHAT", hide_possible_values = true)]
-    pub shard_by: Option<ShardBy>,
+    #[arg(long, value_parser = SHARD_BY, value_name = "WHAT", hide_possible_values = true)]
+    pub shard_by: Option<String>,
     /// Folder of the shards, which every machine has to see [default: results/<name>.shards]
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
@@ -411,21 +387,14 @@ pub struct PlotArgs {
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
     /// File format of the charts
-    #[arg(long, value_enum, default_value_t = Picture::Png)]
-    pub format: Picture,
+    #[arg(long, value_parser = ["png", "svg", "pdf"], default_value = "png")]
+    pub format: String,
     /// For a paper: the width of its column, such as 3.3in or 84mm. Text becomes 7 pt, and what belongs into the caption is left out
     #[arg(long, value_name = "LENGTH")]
     pub width: Option<String>,
     /// Title of the charts, in place of what was measured; with `--width` there is none without it
     #[arg(long, value_name = "TEXT")]
     pub title: Option<String>,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Picture {
-    Png,
-    Svg,
-    Pdf,
 }
 
 #[derive(Debug, Args)]
@@ -459,8 +428,8 @@ pub struct CompareArgs {
     pub against: Vec<PathBuf>,
     /// Exit with 1 if any cell of B is slower than in A (of several runs a side, also if all cells together are), and with 2 if a cell of A is missing in B or none can be judged; for one run, with 1 if any engine is
     /// faster than the first
-    #[arg(long, value_enum, value_name = "WHAT")]
-    pub fail_on: Option<FailOn>,
+    #[arg(long, value_parser = ["slower"], value_name = "WHAT")]
+    pub fail_on: Option<String>,
     /// List every cell, not only those that differ
     #[arg(long)]
     pub all: bool,
@@ -502,11 +471,6 @@ pub struct TurnArgs {
     /// A further argument for each `batchstep run`, such as `--run-arg=--device=cpu`; may be repeated
     #[arg(long = "run-arg", value_name = "ARGUMENT", allow_hyphen_values = true, requires = "in_turns")]
     pub run_args: Vec<String>,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum FailOn {
-    Slower,
 }
 
 #[derive(Debug, Args)]
@@ -591,7 +555,6 @@ pub struct SelftestArgs {
 )]
 pub struct SpecsArgs {
     /// Print this one
-    #[arg(value_name = "NAME")]
     pub name: Option<String>,
 }
 
@@ -601,7 +564,6 @@ pub struct SpecsArgs {
 )]
 pub struct CompletionsArgs {
     /// bash, zsh, fish, elvish or powershell
-    #[arg(value_enum, value_name = "SHELL")]
     pub shell: clap_complete::Shell,
 }
 

@@ -12,7 +12,7 @@ use std::error::Error;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use crate::arguments;
+use crate::{arguments, peak_bytes};
 use batchstep::predict::database::{self, Database};
 use batchstep::predict::{Devices, answer};
 use batchstep::spec::Experiment;
@@ -35,9 +35,9 @@ pub fn run() -> Result<(), Box<dyn Error>> {
         other => eprintln!("{}: {other:?}", path.display()),
     })?;
     println!(
-        "collect: {count} runs, {cells} cells in {:.1} s, at most {} of memory",
+        "collect: {count} runs, {cells} cells in {:.1} s, at most {:.0} kB of memory",
         begun.elapsed().as_secs_f64(),
-        peak()
+        peak_bytes() / 1024.0
     );
     let begun = Instant::now();
     database::collect(&runs, &into, &mut |_, _| ())?;
@@ -73,11 +73,4 @@ fn copy(template: &Path, folder: &Path, number: usize) -> Result<PathBuf, Box<dy
     }
     std::fs::write(run.join("environment.json"), environment.to_string())?;
     Ok(run)
-}
-
-/// The most memory that this process has had, as Linux counts it.
-fn peak() -> String {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
-    line.map_or("an unknown amount".to_owned(), |amount| amount.trim().to_owned())
 }

@@ -14,6 +14,9 @@ mod steps_to_decide;
 mod trust_simulation;
 
 use std::error::Error;
+use std::path::{Path, PathBuf};
+
+use batchstep::predict::database::{self, Database, Outcome};
 
 /// The arguments after the name.
 fn arguments() -> impl Iterator<Item = String> {
@@ -23,6 +26,24 @@ fn arguments() -> impl Iterator<Item = String> {
 /// One of them, counted from 1.
 fn argument(number: usize) -> Option<String> {
     arguments().nth(number - 1)
+}
+
+/// The most memory that this process has had, in bytes, as Linux counts it.
+fn peak_bytes() -> f64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    line.and_then(|line| line.trim().strip_suffix("kB")?.trim().parse::<f64>().ok()).unwrap_or(f64::NAN) * 1024.0
+}
+
+/// A database of these runs and tables; an error where one is refused.
+fn collected(paths: &[PathBuf], folder: &Path) -> Result<Database, Box<dyn Error>> {
+    let mut refused = Vec::new();
+    database::collect(paths, folder, &mut |taken| {
+        if let Outcome::Refused(error) = taken.outcome {
+            refused.push(error.to_string());
+        }
+    })?;
+    if refused.is_empty() { Ok(Database::open(folder)?) } else { Err(refused.join("\n").into()) }
 }
 
 fn main() -> Result<(), Box<dyn Error>> {

@@ -12,22 +12,18 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
-use crate::arguments;
+use crate::{arguments, peak_bytes};
 use batchstep::engine::open::{DeviceChoice, Engines};
 use batchstep::fleet::merge::merge;
 use batchstep::run::environment::RunEnvironment;
-use batchstep::run::{self, Boundary, History, Knowledge, Observer, Progress, RowContext, Sweep};
+use batchstep::run::{self, History, Observer, RowContext, Sweep};
 use batchstep::spec::Experiment;
-use batchstep::spec::plan::{Cell, Plan};
+use batchstep::spec::plan::Plan;
 use batchstep::store::{Begin, RunDirectory, files};
 
 struct Silent;
 
 impl Observer for Silent {
-    fn visited(&mut self, _cell: &Cell, _median_s: Option<f64>, _progress: Progress) {}
-
-    fn block_ended(&mut self, _block: usize, _knowledge: Knowledge, _boundaries: &[Boundary]) {}
-
     fn warn(&mut self, message: &str) {
         eprintln!("{message}");
     }
@@ -128,10 +124,4 @@ impl Size {
 /// The kernel's note of the largest resident size begins anew; proc_pid_clear_refs(5).
 fn forget_peak() {
     let _ = std::fs::write("/proc/self/clear_refs", "5");
-}
-
-fn peak_bytes() -> f64 {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
-    line.and_then(|line| line.trim().strip_suffix("kB")?.trim().parse::<f64>().ok()).unwrap_or(f64::NAN) * 1024.0
 }

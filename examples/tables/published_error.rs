@@ -9,8 +9,8 @@
 use std::error::Error;
 use std::path::PathBuf;
 
-use crate::arguments;
-use batchstep::predict::database::{self, Database, Outcome};
+use crate::{arguments, collected};
+use batchstep::predict::database::Database;
 use batchstep::predict::model::Estimate;
 use batchstep::predict::model::rates::left_out;
 use batchstep::predict::{Devices, answer, published_kernels};
@@ -21,16 +21,7 @@ type Failure = Box<dyn Error>;
 pub fn run() -> Result<(), Failure> {
     let tables: Vec<PathBuf> = arguments().map(PathBuf::from).collect();
     let folder = std::env::temp_dir().join(format!("published-error-{}", std::process::id()));
-    let mut refused = Vec::new();
-    database::collect(&tables, &folder, &mut |_, outcome| {
-        if let Outcome::Refused(error) = outcome {
-            refused.push(error.to_string());
-        }
-    })?;
-    if !refused.is_empty() {
-        return Err(refused.join("\n").into());
-    }
-    let database = Database::open(&folder)?;
+    let database = collected(&tables, &folder)?;
     gpus(&database)?;
     whole_steps(&database)?;
     std::fs::remove_dir_all(&folder)?;

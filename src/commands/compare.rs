@@ -62,7 +62,7 @@ pub fn compare(args: &CompareArgs) -> Result<Exit> {
             }
             two(args, &compare::runs(first, second, &rules)?, unit(first))
         }
-        _ => several(args, &compare::several(&runs, &rules)?, &Subjects { names, unit: unit(&runs[0]) }),
+        _ => several(args, &compare::several(&runs, &rules)?, &names, unit(&runs[0])),
     }
 }
 
@@ -121,15 +121,15 @@ fn two(args: &CompareArgs, found: &Comparison, unit: &str) -> Result<Exit> {
         return judged(args, std::slice::from_ref(found));
     }
     print(&report::comparison(found, unit, args.all, &Style::of_terminal()));
-    if found.unmatched > 0 {
-        let cells = human::counted(found.unmatched as u64, "cell");
-        let are = if found.unmatched == 1 { "is" } else { "are" };
-        notice(match found.spread[..] {
-            [] => format!("{cells} {are} in only one of the runs"),
-            _ => format!("{cells} {are} not in all of the runs"),
-        });
-    }
+    say_unmatched(found, if found.spread.is_empty() { "in only one of the runs" } else { "not in all of the runs" });
     judged(args, std::slice::from_ref(found))
+}
+
+fn say_unmatched(found: &Comparison, place: &str) {
+    if found.unmatched > 0 {
+        let are = if found.unmatched == 1 { "is" } else { "are" };
+        notice(format!("{} {are} {place}", human::counted(found.unmatched as u64, "cell")));
+    }
 }
 
 /// The exit of a comparison: a warning if it should fail on a slower cell and there is one.
@@ -208,19 +208,10 @@ fn say_left_out(first: &[Series], second: &[Series], names: [&str; 2]) {
     }
 }
 
-/// What several runs are called, and the unit of their times.
-struct Subjects<'a> {
-    names: Vec<String>,
-    unit: &'a str,
-}
-
-fn several(args: &CompareArgs, found: &Several, subjects: &Subjects) -> Result<Exit> {
-    let Subjects { names, unit } = subjects;
+fn several(args: &CompareArgs, found: &Several, names: &[String], unit: &str) -> Result<Exit> {
     print(&report::comparison_of_several(found, names, unit, args.all, &Style::of_terminal()));
-    for (one, name) in found.against_first.iter().zip(&names[1..]).filter(|(one, _)| one.unmatched > 0) {
-        let cells = human::counted(one.unmatched as u64, "cell");
-        let are = if one.unmatched == 1 { "is" } else { "are" };
-        notice(format!("{cells} {are} in only one of {} and {name}", names[0]));
+    for (one, name) in found.against_first.iter().zip(&names[1..]) {
+        say_unmatched(one, &format!("in only one of {} and {name}", names[0]));
     }
     judged(args, &found.against_first)
 }

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use batchstep::analysis::compare::Rules;
 use batchstep::analysis::crossover::Crossovers;
-use batchstep::analysis::losses::{self, Agreement};
+use batchstep::analysis::losses;
 use batchstep::analysis::mechanisms::{self, Answers};
 use batchstep::analysis::parallel::{Parallel, parallel, reducing};
 use batchstep::analysis::roofline::{self, Nearest};
@@ -32,6 +32,8 @@ pub struct Evidence {
     pub seen: PathFindings,
     /// The series of which something may be reported.
     ripe: Vec<Series>,
+    /// The engines of the run side by side.
+    pub pairs: Vec<Pair>,
     /// Several processes against the fewest, where the run has them.
     parallel: Vec<Parallel>,
     /// For each series the mechanisms behind its jumps; empty where there are no layers.
@@ -45,17 +47,11 @@ pub struct Evidence {
 
 impl Evidence {
     /// Reads a run or a file.
-    ///
-    /// # Errors
-    /// As [`analyse`].
     pub fn read(path: &Path, query: &Query) -> Result<Self> {
         Self::of(findings::stored(path, analyse(path, query, None)?)?)
     }
 
     /// Gathers what else is known.
-    ///
-    /// # Errors
-    /// As [`Crossovers::of`].
     pub fn of(seen: PathFindings) -> Result<Self> {
         let PathFindings { path, found, explained, advices, .. } = &seen;
         let answers = if look::is_file(&path.join(files::LAYERS))? && look::is_file(&path.join(files::SPEC))? {
@@ -67,6 +63,7 @@ impl Evidence {
         let reducing = or_said("the time in all-reduce is not known", reducing(path));
         let parallel = parallel(&of_ripe, &reducing);
         let ripe: Vec<Series> = of_ripe.into_iter().map(|found| found.series).collect();
+        let pairs = side_by_side(&ripe, &Rules::default());
         let crossovers = Crossovers::of(path, &ripe)?;
         let figures = Figures::of(path, found, advices);
         let drawings = [
@@ -75,7 +72,7 @@ impl Evidence {
             figures::copying(path, found, &answers),
         ];
         let drawings = drawings.into_iter().flatten().collect();
-        Ok(Self { seen, ripe, parallel, answers, crossovers, figures, drawings })
+        Ok(Self { seen, ripe, pairs, parallel, answers, crossovers, figures, drawings })
     }
 
     /// The mechanisms of the series for which any is known, and what their copies have to do with their jumps.
@@ -112,9 +109,9 @@ impl Evidence {
 
     /// Several engines side by side, several numbers of threads or of processes, several ways of the data, the device's peaks, and crossovers, where the
     /// run has them.
-    pub fn beside(&self, pairs: &[Pair]) -> Vec<Document> {
+    pub fn beside(&self) -> Vec<Document> {
         let documents = [
-            report::side_by_side(pairs),
+            report::side_by_side(&self.pairs),
             report::scaling(&scaling(&self.ripe)),
             report::parallel(&self.parallel),
             report::transfers(&transfers(&self.ripe)),
@@ -124,21 +121,21 @@ impl Evidence {
         documents.into_iter().filter(|document| !document.is_empty()).collect()
     }
 
-    /// How several engines of the run compare, in sentences.
-    pub fn engines(&self, pairs: &[Pair]) -> Vec<String> {
-        let origin = self.seen.found.first().map_or_else(String::new, |found| found.series.origin());
-        let answers = report::side_by_side_answers(pairs, &origin);
-        let all = answers.into_iter().chain(report::crossover_answers(&self.crossovers, &origin));
-        all.map(|answer| answer.sentence).chain(self.losses(pairs)).collect()
+    /// Where the run was made, for the grounds of an answer.
+    fn origin(&self) -> String {
+        self.seen.found.first().map_or_else(String::new, |found| found.series.origin())
     }
 
-    /// Whether the engines compute the same.
-    fn losses(&self, pairs: &[Pair]) -> Vec<String> {
-        if pairs.is_empty() {
-            return Vec::new();
+    /// How several engines of the run compare.
+    pub fn engines(&self) -> Vec<Answer> {
+        let mut answers = report::side_by_side_answers(&self.pairs, &self.origin());
+        answers.extend(report::crossover_answers(&self.crossovers, &self.origin()));
+        // Whether they compute the same.
+        if !self.pairs.is_empty() {
+            let agreements = or_said("whether the losses agree is not known", losses::of_run(&self.seen.path));
+            answers.extend(agreements.iter().map(|one| Answer { sentence: one.sentence(), grounds: Vec::new() }));
         }
-        let agreements = or_said("whether the losses agree is not known", losses::of_run(&self.seen.path));
-        agreements.iter().map(Agreement::sentence).collect()
+        answers
     }
 
     /// How near the run comes to the device's peaks.
@@ -150,15 +147,10 @@ impl Evidence {
         or_said("the distance from the device's peaks is not known", roofline::of_run(&self.seen.path))
     }
 
-    /// The engines of the run side by side.
-    pub fn pairs(&self) -> Vec<Pair> {
-        side_by_side(&self.ripe, &Rules::default())
-    }
-
     /// How the engines compare, and where each series jumps; series with too few points to say so share a sentence.
-    pub fn answers(&self, pairs: &[Pair]) -> Vec<Answer> {
+    pub fn answers(&self) -> Vec<Answer> {
         let step_time = &self.figures.step_time;
-        let origin = self.seen.found.first().map_or_else(String::new, |found| found.series.origin());
+        let origin = self.origin();
         let answer = |(at, series): (usize, &ChartSeries)| {
             let (y, x, unit) = (&step_time.y.name, &step_time.x.name, &step_time.y.unit);
             let (findings, answers, origin) = (&series.findings, self.answers.get(at), origin.as_str());
@@ -167,9 +159,7 @@ impl Evidence {
         };
         let judged = |series: &ChartSeries| series.findings.points.len() >= FEWEST_POINTS;
         let short = step_time.series.iter().filter(|series| !judged(series)).count();
-        let mut answers = report::side_by_side_answers(pairs, &origin);
-        answers.extend(report::crossover_answers(&self.crossovers, &origin));
-        answers.extend(self.losses(pairs).into_iter().map(|sentence| Answer { sentence, grounds: Vec::new() }));
+        let mut answers = self.engines();
         let shown = step_time.series.iter().enumerate().filter(|(_, series)| judged(series) || short == 1);
         answers.extend(shown.map(answer));
         if short > 1 {
@@ -180,10 +170,7 @@ impl Evidence {
     }
 
     /// The run as its page shows it.
-    ///
-    /// # Errors
-    /// As [`Picture::new`].
-    pub fn page(&self, pairs: &[Pair]) -> Result<RunPage<'_>> {
+    pub fn page(&self) -> Result<RunPage<'_>> {
         let Figures { step_time, honesty } = &self.figures;
         Ok(RunPage {
             source: &self.seen.path,
@@ -191,12 +178,12 @@ impl Evidence {
             facts: step_time.caption.split_last().map_or(&[][..], |(_made, said)| said).to_vec(),
             kind: "Jumps",
             charts: Charts::Sweep { found: &self.seen.found, step_time, honesty: honesty.as_ref() },
-            answers: self.answers(pairs),
+            answers: self.answers(),
             advice: report::size_advices(&self.seen.found, &self.seen.advices, self.seen.found.len(), false),
             warnings: self.seen.warnings.clone(),
             tables: jump_tables(&self.seen.found, &self.seen.controls),
             why: self.layers().chain(self.mechanisms()).chain(self.of_own_step()).collect(),
-            beside: self.beside(pairs),
+            beside: self.beside(),
             pictures: self.drawings.iter().map(Picture::new).collect::<Result<_>>()?,
             documents: self.documents(),
             files: Files::of(&self.seen.path),

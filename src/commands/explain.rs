@@ -72,10 +72,10 @@ fn of_runs(args: &ExplainArgs) -> Result<Exit> {
 }
 
 fn read(path: &Path) -> Result<ExplainedRun> {
-    let lacks = |what: &str, hint: &str| Error::data(what).at(path.display().to_string()).hint(hint);
     if !look::is_file(&path.join(files::LAYERS))? {
         let hint = "give the folder that `batchstep run` wrote, once the run has ended; `layers = true` in [measure] times the layers as well";
-        return Err(lacks("there is no layers.parquet, and without layers no mechanism can be named", hint));
+        let what = "there is no layers.parquet, and without layers no mechanism can be named";
+        return Err(Error::data(what).at(path.display().to_string()).hint(hint));
     }
     let found = analyse(path, &Query::default(), None)?;
     let answers = mechanisms::of_run(path, &found, &causes(path, &found))?;

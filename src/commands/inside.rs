@@ -5,7 +5,6 @@ use std::path::Path;
 use batchstep::analysis::kernels::{Profiles, Sides, VERSION};
 use batchstep::analysis::{Analysed, Query, analyse};
 use batchstep::detect::Jump;
-use batchstep::engine::KernelTime;
 use batchstep::engine::open::Engines;
 use batchstep::error::{Error, Result};
 use batchstep::os::atomic;
@@ -28,7 +27,9 @@ pub fn keep(path: &Path, plan: &Plan, engines: &mut Engines) -> Result<()> {
     }
     let mut jumps = Vec::new();
     for found in analyse(path, &Query::default(), None)? {
-        for jump in largest(&found) {
+        let mut largest: Vec<&Jump> = found.findings.jumps.iter().collect();
+        largest.sort_by(|a, b| b.size.abs().total_cmp(&a.size.abs()));
+        for jump in largest.into_iter().take(MOST) {
             jumps.extend(sides(&found, jump, plan, engines)?);
         }
     }
@@ -38,13 +39,6 @@ pub fn keep(path: &Path, plan: &Plan, engines: &mut Engines) -> Result<()> {
     let text = serde_json::to_string_pretty(&Profiles { version: VERSION, jumps })
         .map_err(|error| Error::data(format!("the profiles cannot be written: {error}")))?;
     atomic::write_text(&path.join(files::KERNELS), &text)
-}
-
-fn largest(found: &Analysed) -> Vec<&Jump> {
-    let mut jumps: Vec<&Jump> = found.findings.jumps.iter().collect();
-    jumps.sort_by(|a, b| b.size.abs().total_cmp(&a.size.abs()));
-    jumps.truncate(MOST);
-    jumps
 }
 
 fn sides(found: &Analysed, jump: &Jump, plan: &Plan, engines: &mut Engines) -> Result<Option<Sides>> {
@@ -57,11 +51,8 @@ fn sides(found: &Analysed, jump: &Jump, plan: &Plan, engines: &mut Engines) -> R
     if !engines.get(first.engine)?.profiles() {
         return Ok(None);
     }
-    let (before, behind) = (kernels(first, engines)?, kernels(second, engines)?);
+    let mut kernels = |cell: &Cell| engines.get(cell.engine)?.prepare(&cell.workload)?.kernels();
+    let (before, behind) = (kernels(first)?, kernels(second)?);
     let (series, after, next) = (found.series.label(), first.batch_size, second.batch_size);
     Ok((!before.is_empty() && !behind.is_empty()).then_some(Sides { series, after, next, before, behind }))
-}
-
-fn kernels(cell: &Cell, engines: &mut Engines) -> Result<Vec<KernelTime>> {
-    engines.get(cell.engine)?.prepare(&cell.workload)?.kernels()
 }

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use batchstep::analysis::mechanisms;
 use batchstep::analysis::switches::{self, Switch};
 use batchstep::analysis::{Analysed, Query, analyse};
 use batchstep::error::{Error, Result};
@@ -14,14 +15,12 @@ use batchstep::store::files;
 use serde_json::Value;
 
 use super::findings::explain;
-use super::{Exit, jumps, notice, print, run, seconds_of};
+use super::jumps::labelled;
+use super::{Exit, notice, print, run, seconds_of};
 use crate::cli::ExplainArgs;
 
 /// Sizes on each side of the jump that are measured again: enough for a jump to be told from a slope, and few, so that each has many visits.
 const BESIDE: usize = 8;
-
-/// Runs of one name, the first and its repetitions.
-const MOST_RUNS: u32 = 1000;
 
 pub fn intervene(args: &ExplainArgs) -> Result<Exit> {
     let [path] = &args.runs[..] else {
@@ -51,7 +50,7 @@ pub fn intervene(args: &ExplainArgs) -> Result<Exit> {
         look::text(&begun)?.ok_or_else(|| Error::data("there is no such file").at(begun.display().to_string()))?;
     let begun = RunEnvironment::from_json(&text).map_err(|error| error.at(path.display().to_string()))?;
     let folder = free(path)?;
-    let exit = run::again(&again, &begun, folder.clone())?;
+    let exit = run::again(&again, &begun, &folder)?;
     print(&verdicts(&folder)?);
     Ok(exit)
 }
@@ -59,10 +58,8 @@ pub fn intervene(args: &ExplainArgs) -> Result<Exit> {
 /// What became of the jumps with each value of the variable.
 fn verdicts(folder: &Path) -> Result<String> {
     let found = analyse(folder, &Query::default(), None)?;
-    let answers = jumps::mechanisms(folder, &found, &explain(folder, &found));
-    let known =
-        found.iter().zip(&answers).filter_map(|(found, answers)| Some((found.series.label(), answers.as_ref()?)));
-    let document = report::interventions(&known.collect::<Vec<_>>());
+    let answers = mechanisms::of_run(folder, &found, &explain(folder, &found)).unwrap_or_default();
+    let document = report::interventions(&labelled(found.iter().zip(&answers)));
     Ok(format!("\n{}", document.render(&report::Style::of_terminal())))
 }
 
@@ -100,14 +97,13 @@ fn variable(env: &str) -> (String, Vec<Value>) {
 /// `results/mine-with-and-without`, or the next of that name that is free.
 fn free(path: &Path) -> Result<PathBuf> {
     let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    for number in 1..=MOST_RUNS {
+    let mut number = 1;
+    loop {
         let suffix = if number == 1 { String::new() } else { format!("-{number}") };
         let folder = path.with_file_name(format!("{name}-with-and-without{suffix}"));
         if !look::is_there(&folder)? {
             return Ok(folder);
         }
+        number += 1;
     }
-    Err(Error::data(format!("{MOST_RUNS} folders named after it with `-with-and-without` already exist"))
-        .at(path.display().to_string())
-        .hint("remove or rename some of them"))
 }

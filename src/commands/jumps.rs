@@ -14,48 +14,47 @@ use batchstep::report::json::PathFindings;
 use batchstep::report::{self, Document, JumpTable, Warning};
 use batchstep::units::human;
 
-use super::findings;
 use super::output::or_said;
-use super::{Exit, print, print_aside, query};
+use super::{Exit, findings, print, print_warnings, query};
 use crate::cli::{Form, JumpsArgs, Method};
 
 pub fn jumps(args: &JumpsArgs) -> Result<Exit> {
     let query = query(&args.columns);
     let baseline = baseline_of(args.method);
     let read = |path: &PathBuf| {
-        let subject = findings::stored(path, analyse(path, &query, baseline)?)?;
+        let results = findings::stored(path, analyse(path, &query, baseline)?)?;
         // What to avoid stands on proven jumps, and a baseline proves none.
-        Ok(if baseline.is_none() { subject } else { PathFindings { advices: Vec::new(), ..subject } })
+        Ok(if baseline.is_none() { results } else { PathFindings { advices: Vec::new(), ..results } })
     };
-    let subjects: Vec<PathFindings> = args.paths.iter().map(read).collect::<Result<_>>()?;
+    let mut subjects: Vec<PathFindings> = args.paths.iter().map(read).collect::<Result<_>>()?;
     match args.format {
-        Form::Json => {
-            print(&format!("{:#}\n", report::json::jumps(&subjects)));
-        }
-        Form::Table => {
-            let mut found: Vec<Vec<Analysed>> = subjects.iter().map(|subject| subject.found.clone()).collect();
-            tell_apart(&args.paths, found.iter_mut());
-            let found: Vec<Analysed> = found.into_iter().flatten().collect();
-            let controls: Vec<Control> = subjects.iter().flat_map(|subject| subject.controls.clone()).collect();
-            let explained: Vec<_> = subjects.iter().flat_map(|subject| subject.explained.clone()).collect();
-            let advices: Vec<_> = subjects.iter().flat_map(|subject| subject.advices.clone()).collect();
-            let answers =
-                subjects.iter().flat_map(|subject| mechanisms(&subject.path, &subject.found, &subject.explained));
-            let likely = likely(&found, &answers.collect::<Vec<_>>());
-            let why = likely + &if args.details { reasons(&found, &explained) } else { String::new() };
-            let switches: String = subjects.iter().map(|subject| switch_lines(&subject.path, &subject.found)).collect();
-            let why = why + &switches + if args.details { "" } else { DETAILS };
-            let read_as: String =
-                subjects.iter().map(|subject| read_as(subject.found.first().map(|found| &found.series))).collect();
-            print(
-                &(read_as
-                    + &tables(&found, &controls, args.details)
-                    + &advice_lines(&found, &advices, args.details)
-                    + &why),
-            );
-        }
+        Form::Json => print(&format!("{:#}\n", report::json::jumps(&subjects))),
+        Form::Table => print(&told(args, &mut subjects)),
     }
     Ok(warn(subjects.iter().flat_map(|subject| &subject.warnings)))
+}
+
+/// The findings as text; they are taken out of the subjects.
+fn told(args: &JumpsArgs, subjects: &mut [PathFindings]) -> String {
+    let read_as: String =
+        subjects.iter().map(|subject| read_as(subject.found.first().map(|found| &found.series))).collect();
+    let mechanisms = |PathFindings { path, found, explained, .. }: &PathFindings| {
+        mechanisms::of_run(path, found, explained).unwrap_or_default()
+    };
+    let answers: Vec<Vec<Answers>> = subjects.iter().map(mechanisms).collect();
+    let switches: String = subjects.iter().map(|subject| switch_lines(&subject.path, &subject.found)).collect();
+    tell_apart(&args.paths, subjects.iter_mut().map(|subject| &mut subject.found));
+    let likely = likely(subjects.iter().zip(&answers).flat_map(|(subject, answers)| subject.found.iter().zip(answers)));
+    let mut all = PathFindings::default();
+    for subject in subjects {
+        all.found.append(&mut subject.found);
+        all.controls.append(&mut subject.controls);
+        all.explained.append(&mut subject.explained);
+        all.advices.append(&mut subject.advices);
+    }
+    let why = if args.details { reasons(&all.found, &all.explained) + &switches } else { switches + DETAILS };
+    let tables = tables(&all.found, &all.controls, args.details);
+    read_as + &tables + &advice_lines(&all.found, &all.advices, args.details) + &likely + &why
 }
 
 /// How to see what `jumps` and `explain` leave out.
@@ -84,16 +83,9 @@ pub fn read_as(series: Option<&Series>) -> String {
 
 /// Prints the warnings of stored runs. That a run is too early touches the result of this command; the others are those that the run itself
 /// has ended with.
-pub fn warn<'a>(warnings: impl Iterator<Item = &'a Warning>) -> Exit {
-    let style = report::Style::of_stderr();
-    let mut exit = Exit::Done;
-    for warning in warnings {
-        print_aside(&format!("{}\n", warning.text(&style)));
-        if matches!(warning, Warning::TooEarly { .. }) {
-            exit = Exit::Warned;
-        }
-    }
-    exit
+pub fn warn<'a>(mut warnings: impl Iterator<Item = &'a Warning> + Clone) -> Exit {
+    print_warnings(warnings.clone());
+    if warnings.any(|warning| matches!(warning, Warning::TooEarly { .. })) { Exit::Warned } else { Exit::Done }
 }
 
 /// The advice on sizes, after a blank line, for as many series as fit; empty if no series allows advice.
@@ -108,19 +100,13 @@ fn apart(text: String) -> String {
     if text.is_empty() { text } else { format!("\n{text}") }
 }
 
-/// The mechanisms behind the jumps of each series; of data without layers none.
-pub fn mechanisms(path: &Path, found: &[Analysed], explained: &[Vec<Explanation>]) -> Vec<Option<Answers>> {
-    match mechanisms::of_run(path, found, explained) {
-        Ok(answers) => answers.into_iter().map(Some).collect(),
-        Err(_) => vec![None; found.len()],
-    }
+/// The likeliest cause of the jumps in a sentence; empty if no cause is known.
+pub fn likely<'a>(known: impl Iterator<Item = (&'a Analysed, &'a Answers)>) -> String {
+    apart(report::likely_causes(&labelled(known)).render(&report::Style::of_terminal()))
 }
 
-/// The likeliest cause of the jumps in a sentence; empty if no cause is known.
-pub fn likely(found: &[Analysed], answers: &[Option<Answers>]) -> String {
-    let known =
-        found.iter().zip(answers).filter_map(|(found, answers)| Some((found.series.label(), answers.as_ref()?)));
-    apart(report::likely_causes(&known.collect::<Vec<_>>()).render(&report::Style::of_terminal()))
+pub fn labelled<'a>(known: impl Iterator<Item = (&'a Analysed, &'a Answers)>) -> Vec<(String, &'a Answers)> {
+    known.map(|(found, answers)| (found.series.label(), answers)).collect()
 }
 
 /// What to set to see the cause of a jump in a step of one's own; a document without remarks where nothing is known.

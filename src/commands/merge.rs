@@ -26,31 +26,30 @@ pub fn merge(args: &MergeArgs) -> Result<Exit> {
         human::count(merged.rows as u64),
         human::count(merged.cells as u64),
     ));
-    let (mut found, mut exit) = (Vec::new(), Exit::Done);
+    let (mut slow, mut exit) = (Vec::new(), Exit::Done);
     if !args.no_analysis {
-        found = analyse(&args.out, &Query::default(), None)?;
+        let found = analyse(&args.out, &Query::default(), None)?;
         let advices = advice::of_run(&args.out, &found, &Options::default());
         let warnings = report::warnings(&found, Vec::new());
-        let (path, controls, explained) = (args.out.clone(), Vec::new(), Vec::new());
-        let seen = PathFindings { path, found, controls, explained, advices, warnings };
-        report::json::keep(&seen)?;
-        exit = warn(seen.warnings.iter());
-        let nodes = report::nodes(&seen.found);
-        print(&format!("\n{}", tables(&seen.found, &[], true)));
-        print(&advice_lines(&seen.found, &seen.advices, true));
-        found = seen.found;
+        let results = PathFindings { path: args.out.clone(), found, advices, warnings, ..PathFindings::default() };
+        report::json::keep(&results)?;
+        let PathFindings { found, advices, warnings, .. } = &results;
+        exit = warn(warnings.iter());
+        let nodes = report::nodes(found);
+        print(&format!("\n{}", tables(found, &[], true)));
+        print(&advice_lines(found, advices, true));
         if !nodes.is_empty() {
             print(&format!("\n{}", nodes.render(&report::Style::of_terminal())));
         }
+        slow = found.iter().flat_map(slow_machines).collect();
     }
     print(&format!("\nCharts and the page: batchstep report {}\n", args.out.display()));
-    let slow: Vec<String> = found.iter().flat_map(slow).collect();
     warnings.iter().chain(&slow).for_each(notice);
     Ok(if warnings.is_empty() && slow.is_empty() { exit } else { Exit::Warned })
 }
 
 /// The machines that are slower or faster than the others.
-fn slow(found: &Analysed) -> Vec<String> {
+fn slow_machines(found: &Analysed) -> Vec<String> {
     let text = |difference: Difference| {
         let (low, high) = (100.0 * difference.low, 100.0 * difference.high);
         format!(

@@ -11,7 +11,6 @@ mod generate;
 mod inside;
 mod intervene;
 mod jumps;
-mod left_out;
 mod merge;
 mod output;
 mod own;
@@ -33,12 +32,12 @@ use std::process::ExitCode;
 
 use batchstep::analysis::{Query, Series, TimeOrRate};
 use batchstep::error::{Error, Result};
-use batchstep::report::{Style, table_warnings};
+use batchstep::report::{Style, Warning, table_warnings};
 use batchstep::spec::ShardBy;
 use batchstep::table;
 use batchstep::units::Seconds;
 
-use crate::cli::{self, Cli, ColumnArgs, Command, Values};
+use crate::cli::{Cli, ColumnArgs, Command};
 pub use output::notice;
 use output::{print, print_aside};
 
@@ -98,15 +97,12 @@ fn carry_out(command: Command) -> Result<Exit> {
 }
 
 fn query(columns: &ColumnArgs) -> Query {
-    let kind = columns.y_kind.map(|values| match values {
-        Values::Time => TimeOrRate::Time,
-        Values::Rate => TimeOrRate::Rate,
-    });
+    let kind = columns.y_kind.as_ref().map(|kind| if kind == "rate" { TimeOrRate::Rate } else { TimeOrRate::Time });
     Query { x: columns.x.clone(), y: columns.y.clone(), kind, group: columns.group.clone() }
 }
 
-fn shards_by(asked: Option<cli::ShardBy>) -> ShardBy {
-    if asked == Some(cli::ShardBy::Cells) { ShardBy::Cells } else { ShardBy::Blocks }
+fn shards_by(asked: Option<&str>) -> ShardBy {
+    asked.and_then(ShardBy::from_name).unwrap_or(ShardBy::Blocks)
 }
 
 /// The refusal of the value of an option, with an example of one.
@@ -136,7 +132,17 @@ fn stem_of(path: &Path) -> String {
 
 /// Warns about the parts of a table that are not used; `series` is one of its series.
 fn warn_of_table(series: Option<&Series>) {
-    let style = Style::of_stderr();
     print_aside(&jumps::read_as(series));
-    series.into_iter().flat_map(table_warnings).for_each(|warning| print_aside(&format!("{}\n", warning.text(&style))));
+    print_warnings(&series.into_iter().flat_map(table_warnings).collect::<Vec<_>>());
+}
+
+/// Where a run, its charts and its page lie.
+fn print_places(run: &Path, charts: &[PathBuf], page: &Path) {
+    let charts: String = charts.iter().map(|chart| format!("Chart    {}\n", chart.display())).collect();
+    print(&format!("\nRun      {}\n{charts}Report   {}\n", run.display(), page.display()));
+}
+
+fn print_warnings<'a>(warnings: impl IntoIterator<Item = &'a Warning>) {
+    let style = Style::of_stderr();
+    warnings.into_iter().for_each(|warning| print_aside(&format!("{}\n", warning.text(&style))));
 }

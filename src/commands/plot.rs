@@ -12,7 +12,7 @@ use batchstep::table::is_stdin;
 use super::evidence::Evidence;
 use super::jumps::{read_as, warn};
 use super::{Exit, folder_beside, notice, print, print_aside, query, stem_of};
-use crate::cli::{Picture, PlotArgs};
+use crate::cli::PlotArgs;
 
 pub fn plot(args: &PlotArgs) -> Result<Exit> {
     let query = query(&args.columns);
@@ -60,7 +60,7 @@ fn points(text: &str) -> Option<f64> {
 
 fn destination(folder: PathBuf, stem: Option<String>, args: &PlotArgs) -> Result<Destination> {
     std::fs::create_dir_all(&folder).map_err(|e| Error::io("make the folder for the charts", &folder, &e))?;
-    Ok(Destination { folder, stem, extension: extension(args.format), paper: paper(args)? })
+    Ok(Destination { folder, stem, extension: args.format.clone(), paper: paper(args)? })
 }
 
 /// Draws the charts of one run or file; returns the evidence of a sweep or a file of steps.
@@ -100,14 +100,6 @@ fn all(sweeps: &[AnalysedRun], destination: &Destination) -> Result<()> {
     // A folder that was not named is not shown.
     print(&format!("{}\n", path.strip_prefix(".").unwrap_or(&path).display()));
     Ok(())
-}
-
-fn extension(picture: Picture) -> &'static str {
-    match picture {
-        Picture::Png => "png",
-        Picture::Svg => "svg",
-        Picture::Pdf => "pdf",
-    }
 }
 
 fn beside(path: &Path) -> PathBuf {

@@ -72,7 +72,7 @@ pub struct Display {
     bar: ProgressBar,
     cells: usize,
     /// The series of each cell and its batch size; empty for a shard, which is a part of one answer.
-    names: Vec<SeriesPoint>,
+    names: Vec<(String, usize)>,
     /// What is decided so far.
     known: String,
     last: Option<Progress>,
@@ -85,7 +85,7 @@ impl Display {
         let bar = bar(&experiment.name);
         let varied: Vec<&Axis> = AXES.iter().filter(|axis| experiment.grid.values(axis).len() > 1).collect();
         let several = experiment.engine.name.len() > 1;
-        let point = |cell: &Cell| SeriesPoint { series: name(cell, several, &varied), batch_size: cell.batch_size };
+        let point = |cell: &Cell| (name(cell, several, &varied), cell.batch_size);
         let whole = experiment.measure.shard.is_none();
         let names = plan.cells.iter().filter(|_| whole).map(point).collect();
         Self { bar, cells: plan.cells.len(), names, known: String::new(), last: None, reported_s: 0.0 }
@@ -117,7 +117,8 @@ impl Observer for Display {
             return;
         }
         // Later blocks are short: the first blocks and twenty lines more are enough for a run.
-        let Some(progress) = self.last.filter(|last| block < 4 || is_due(last, self.reported_s)) else { return };
+        let is_due = |last: &Progress| last.elapsed_s - self.reported_s >= (last.elapsed_s + last.left_s) / 20.0;
+        let Some(progress) = self.last.filter(|last| block < 4 || is_due(last)) else { return };
         self.reported_s = progress.elapsed_s;
         let (elapsed, left) = (human::duration(progress.elapsed_s), human::duration(progress.left_s));
         let cells = human::counted(self.cells as u64, "cell");
@@ -128,11 +129,6 @@ impl Observer for Display {
     fn warn(&mut self, message: &str) {
         say(&self.bar, &format!("batchstep: {message}"));
     }
-}
-
-/// Whether it is time for another line: after a twentieth of the time that the run may take.
-fn is_due(progress: &Progress, reported_s: f64) -> bool {
-    progress.elapsed_s - reported_s >= (progress.elapsed_s + progress.left_s) / 20.0
 }
 
 /// What is decided so far, in short: ` · jumps of 9 % or more are shown or ruled out`.
@@ -152,20 +148,14 @@ fn name(cell: &Cell, several_engines: bool, varied: &[&Axis]) -> String {
     std::iter::once(cell.model.clone()).chain(engine).chain(values).collect::<Vec<_>>().join(" ")
 }
 
-/// Where a cell belongs in the series.
-struct SeriesPoint {
-    series: String,
-    batch_size: usize,
-}
-
 /// The jumps that are decided so far, in short: ` · jumps so far: 16, 32`.
-fn jumps(names: &[SeriesPoint], boundaries: &[Boundary]) -> String {
+fn jumps(names: &[(String, usize)], boundaries: &[Boundary]) -> String {
     let mut found: BTreeMap<&str, Vec<String>> = BTreeMap::new();
     let shown = boundaries.iter().filter(|boundary| boundary.decision == Decision::Jump);
-    for SeriesPoint { series, batch_size } in shown.filter_map(|boundary| names.get(boundary.below)) {
+    for (series, batch_size) in shown.filter_map(|boundary| names.get(boundary.below)) {
         found.entry(series).or_default().push(batch_size.to_string());
     }
-    let several = names.iter().any(|point| point.series != names[0].series);
+    let several = names.iter().any(|(series, _)| *series != names[0].0);
     let text = |(series, after): (&str, Vec<String>)| {
         let of = if several { format!("{series}, ") } else { String::new() };
         format!(" · {of}jumps so far: {}", after.join(", "))
@@ -179,7 +169,7 @@ mod tests {
 
     #[test]
     fn the_jumps_so_far_are_those_that_are_decided() {
-        let point = |series: &str, batch_size| SeriesPoint { series: series.to_owned(), batch_size };
+        let point = |series: &str, batch_size| (series.to_owned(), batch_size);
         let decided = [(0, Decision::NoJump), (1, Decision::Jump), (2, Decision::Open), (3, Decision::Jump)];
         let boundaries = decided.map(|(below, decision)| Boundary { below, decision });
         let one = [15, 16, 17, 18].map(|batch_size| point("vgg16", batch_size));

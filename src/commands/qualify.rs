@@ -1,33 +1,23 @@
-//! What the engines compute is checked before anything is timed; see [`batchstep::check::precheck`].
+//! What is looked at before anything is timed: whether anything here executes the settings ([`batchstep::run::left_out`]), and whether the engines
+//! compute what they should ([`batchstep::check::precheck`]).
 
-use batchstep::check::precheck::{self, Asked, Qualified, Witness};
+use batchstep::check::precheck::{self, Asked};
 use batchstep::engine::open::Engines;
 use batchstep::error::Result;
 use batchstep::os::cache::Cache;
+use batchstep::report::Warning;
+use batchstep::run::left_out::{self, LeftOut};
+use batchstep::settings::{EngineName, Grid};
 use batchstep::spec::plan::Plan;
 
 use super::notice;
-use crate::cli::Qualify;
-
-/// Writes what a check of the engines says.
-struct Said;
-
-impl Witness for Said {
-    fn begins(&mut self, what: &str) {
-        notice(what);
-    }
-
-    fn notes(&mut self, what: &str) {
-        notice(what);
-    }
-}
 
 /// Which engines are checked where the user says so.
-pub fn asked(qualify: Qualify) -> Asked {
+pub fn asked(qualify: &str) -> Asked {
     match qualify {
-        Qualify::Auto => Asked::Gpu,
-        Qualify::Always => Asked::Every,
-        Qualify::Never => Asked::None,
+        "always" => Asked::Every,
+        "never" => Asked::None,
+        _ => Asked::Gpu,
     }
 }
 
@@ -37,9 +27,14 @@ pub fn cache() -> Cache {
 }
 
 /// Checks the engines; the user's cache knows which checks they passed before.
-///
-/// # Errors
-/// As [`qualification::qualify`].
-pub fn qualify(plan: &Plan, engines: &mut Engines, asked: Asked) -> Result<Qualified> {
-    precheck::qualify(plan, engines, asked, &cache(), &mut Said)
+pub fn qualify(plan: &Plan, engines: &mut Engines, asked: Asked) -> Result<Vec<Option<bool>>> {
+    precheck::qualify(plan, engines, asked, &cache(), &mut |what| notice(what))
+}
+
+/// Leaves settings that nothing here executes out of the axes, says each, and gives the warning for the end.
+pub fn drop_unsupported(grid: &mut Grid, names: &[EngineName], engines: &mut Engines) -> Result<Option<Warning>> {
+    let LeftOut { of_all, of_some } = left_out::drop_unsupported(grid, names, engines)?;
+    of_some.iter().for_each(notice);
+    of_all.iter().for_each(|what| notice(format!("left out: {what}")));
+    Ok((!of_all.is_empty()).then_some(Warning::LeftOut { what: of_all }))
 }

@@ -52,7 +52,7 @@ impl PageSubject {
 
     fn page(&self) -> Result<RunPage<'_>> {
         match self {
-            Self::Sweep(evidence) => evidence.page(&evidence.pairs()),
+            Self::Sweep(evidence) => evidence.page(),
             Self::Study(told) => told.page(),
         }
     }

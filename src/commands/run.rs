@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use batchstep::analysis::control;
 use batchstep::analysis::{Query, analyse};
 use batchstep::chart::figures::Destination;
-use batchstep::check::precheck::{Asked, Qualified, keep_comparison};
+use batchstep::check::precheck::{Asked, keep_comparison};
 use batchstep::device::environment::node;
 use batchstep::device::root::FilesystemRoot;
 use batchstep::device::witness::Witness;
@@ -34,16 +34,37 @@ use batchstep::study::{Spec, Study};
 use batchstep::units::Share;
 
 use super::evidence::Evidence;
-use super::findings;
 use super::inside;
 use super::jumps::{advice_lines, likely, reasons, switch_lines, tables};
-use super::left_out::drop_unsupported;
 use super::output::is_complete;
 use super::progress::Display;
-use super::qualify::{self, qualify};
-use super::{Exit, notice, print, print_aside, refused, seconds_of, shards_by};
-use super::{own, study};
-use crate::cli::{self, RunArgs};
+use super::qualify::{self, drop_unsupported, qualify};
+use super::{
+    Exit, findings, notice, own, print, print_aside, print_places, print_warnings, refused, seconds_of, shards_by,
+    study,
+};
+use crate::cli::RunArgs;
+
+/// How a spec is run.
+#[derive(Clone, Copy)]
+pub struct How<'a> {
+    pub device: DeviceChoice,
+    pub path: &'a Path,
+    pub begin: Begin,
+    /// Which engines are checked.
+    pub asked: Asked,
+    /// Where the JSON document of a training goes as well, if anywhere.
+    pub export: Option<&'a Path>,
+    pub interrupted: &'a AtomicBool,
+    /// What to call this machine.
+    node: Option<&'a str>,
+    /// Where a user's own step runs.
+    place: StepHost,
+    /// Whether everything that is known is printed at the end.
+    details: bool,
+    /// The run whose files this one must have.
+    begun: Option<&'a RunEnvironment>,
+}
 
 pub fn run(args: &RunArgs) -> Result<Exit> {
     let device = DeviceChoice::parse(&args.device)?;
@@ -61,49 +82,32 @@ pub fn run(args: &RunArgs) -> Result<Exit> {
     if !args.dry_run {
         stop_on_interrupt(&interrupted, Exit::Warned);
     }
+    let begin = match (args.resume, args.take_over) {
+        (false, _) => Begin::Anew,
+        (true, false) => Begin::Resume,
+        (true, true) => Begin::TakeOver,
+    };
     let mut exit = Exit::Done;
     for spec in &specs {
-        let path = run_path(args, spec, specs.len());
-        let begin = match (args.resume, args.take_over) {
-            (false, _) => Begin::Anew,
-            (true, false) => Begin::Resume,
-            (true, true) => Begin::TakeOver,
+        let how = How {
+            device,
+            path: &run_path(args, spec, specs.len()),
+            begin,
+            asked: qualify::asked(&args.qualify),
+            export: args.export_json.as_deref(),
+            interrupted: &interrupted,
+            node: args.node.as_deref(),
+            place,
+            details: args.details,
+            begun: None,
         };
-        let (node, interrupted, asked) = (args.node.as_deref(), &*interrupted, qualify::asked(args.qualify));
-        let details = args.details;
-        let export = args.export_json.as_deref();
-        macro_rules! study {
-            ($spec:expr) => {
-                study::Session { spec: &**$spec, device, path, begin, export, asked, interrupted }.run()?
-            };
-        }
-        let ended = match spec {
-            Spec::Sweep(experiment) if args.dry_run => dry_run(experiment).map(|()| Exit::Done)?,
-            Spec::Training(spec) if args.dry_run => study::dry_run(&**spec),
-            Spec::Pipeline(spec) if args.dry_run => study::dry_run(&**spec),
-            Spec::Fit(spec) if args.dry_run => study::dry_run(&**spec),
-            Spec::Sweep(experiment) => {
-                let begun = None;
-                Session {
-                    experiment,
-                    device,
-                    path,
-                    begin,
-                    node,
-                    asked,
-                    left_out: None,
-                    interrupted,
-                    place,
-                    details,
-                    begun,
-                }
-                .run()?
-            }
-            Spec::Training(spec) => study!(spec),
-            Spec::Pipeline(spec) => study!(spec),
-            Spec::Fit(spec) => study!(spec),
-        };
-        exit = if ended == Exit::Done { exit } else { ended };
+        exit = exit.worse(match spec {
+            Spec::Sweep(experiment) if args.dry_run => dry_run(experiment)?,
+            Spec::Sweep(experiment) => Session { experiment, how, left_out: None }.run()?,
+            Spec::Training(spec) => study::run(&**spec, how, args.dry_run)?,
+            Spec::Pipeline(spec) => study::run(&**spec, how, args.dry_run)?,
+            Spec::Fit(spec) => study::run(&**spec, how, args.dry_run)?,
+        });
         if interrupted.load(Ordering::Relaxed) {
             break;
         }
@@ -115,23 +119,22 @@ pub fn run(args: &RunArgs) -> Result<Exit> {
 ///
 /// # Errors
 /// As those of a run; [`batchstep::error::Kind::Spec`] where a file was changed.
-pub fn again(experiment: &Experiment, begun: &RunEnvironment, path: PathBuf) -> Result<Exit> {
+pub fn again(experiment: &Experiment, begun: &RunEnvironment, path: &Path) -> Result<Exit> {
     let interrupted = Arc::new(AtomicBool::new(false));
     stop_on_interrupt(&interrupted, Exit::Warned);
-    let session = Session {
-        experiment,
+    let how = How {
         device: DeviceChoice::Auto,
         path,
         begin: Begin::Anew,
-        node: None,
-        asked: qualify::asked(cli::Qualify::Auto),
-        left_out: None,
+        asked: Asked::Gpu,
+        export: None,
         interrupted: &interrupted,
+        node: None,
         place: StepHost::Child,
         details: false,
         begun: Some(begun),
     };
-    session.run()
+    Session { experiment, how, left_out: None }.run()
 }
 
 /// All specs are read before the first one runs, so that a typing error in the last one is found at once.
@@ -142,7 +145,7 @@ fn read_all(args: &RunArgs) -> Result<Vec<Spec>> {
         _ => Err(refused(text, "smallest jump from 0.001% to 100%", "--smallest-jump", "5%")),
     });
     let shard = args.shard.as_deref().map(|text| {
-        let shard = Shard::parse(text, shards_by(args.shard_by));
+        let shard = Shard::parse(text, shards_by(args.shard_by.as_deref()));
         shard.ok_or_else(|| refused(text, "part of a plan", "--shard", "3/8, the third of eight"))
     });
     let (time, smallest_jump, shard) = (time.transpose()?, smallest_jump.transpose()?, shard.transpose()?);
@@ -203,7 +206,7 @@ fn run_path(args: &RunArgs, spec: &Spec, count: usize) -> PathBuf {
     }
 }
 
-fn dry_run(experiment: &Experiment) -> Result<()> {
+fn dry_run(experiment: &Experiment) -> Result<Exit> {
     if let Some(steps) = &experiment.own {
         own::check_without_running(steps)?;
     }
@@ -216,7 +219,7 @@ fn dry_run(experiment: &Experiment) -> Result<()> {
     print(&experiment.to_toml());
     let style = report::Style::of_terminal();
     print(&format!("\n{}", report::plan_summary(&own, &plan, &style)));
-    Ok(())
+    Ok(Exit::Done)
 }
 
 /// `timeout` sends its signal to the process and then to its group, and a terminal may send one beside a person's: signals that come
@@ -244,24 +247,12 @@ pub fn stop_on_interrupt(interrupted: &Arc<AtomicBool>, at_once: Exit) {
 }
 
 /// One experiment that is being run.
+#[derive(Clone, Copy)]
 struct Session<'a> {
     experiment: &'a Experiment,
-    device: DeviceChoice,
-    path: PathBuf,
-    begin: Begin,
-    /// What to call this machine.
-    node: Option<&'a str>,
-    /// Which engines are checked.
-    asked: Asked,
+    how: How<'a>,
     /// What of the spec no engine has here.
     left_out: Option<&'a Warning>,
-    interrupted: &'a AtomicBool,
-    /// Where a user's own step runs.
-    place: StepHost,
-    /// Whether everything that is known is printed at the end.
-    details: bool,
-    /// The run whose files this one must have.
-    begun: Option<&'a RunEnvironment>,
 }
 
 /// Sentences on how engines compare that a run ends with.
@@ -277,16 +268,16 @@ impl Session<'_> {
         // Before the engines start their threads and processes.
         let _kept = choice.and_then(|choice| Some((Kept::to(&choice)?, notice(choice))));
         let mut engines = match own {
-            Some(steps) => own::open(self.experiment, steps, self.device, self.place)?,
+            Some(steps) => own::open(self.experiment, steps, self.how.device, self.how.place)?,
             None => {
                 let truth = self.experiment.truth();
                 // PyTorch's step has no settings of our kernels.
                 let torch = self.experiment.grid.is_of(EngineName::Torch) && engine.fixed_from.is_none();
                 let first = if torch { First::Torch } else { First::Cudnn };
-                Engines::open_available(&engine.name, &engine.optional, first, self.device, truth.as_ref())?
+                Engines::open_available(&engine.name, &engine.optional, first, self.how.device, truth.as_ref())?
             }
         };
-        if let Some(begun) = self.begun {
+        if let Some(begun) = self.how.begun {
             begun.check_files(&engines).map_err(|error| error.hint("measure it anew: `batchstep run`"))?;
         }
         // Printed before the settings are checked, since the choice of the engine may explain why they are refused.
@@ -303,15 +294,14 @@ impl Session<'_> {
             engines.fix(&sweep::fixed_algorithms(from)?);
         }
         let left_out = drop_unsupported(&mut experiment.grid, &experiment.engine.name, &mut engines)?;
-        let left_out = left_out.as_ref();
-        Session { experiment: &experiment, path: self.path.clone(), left_out, ..*self }.run_with(engines)
+        Session { experiment: &experiment, left_out: left_out.as_ref(), ..*self }.run_with(engines)
     }
 
     fn run_with(&self, mut engines: Engines) -> Result<Exit> {
         let own = self.experiment.own_part()?;
         let plan = Plan::new(&own)?;
         let mut notices = sweep::check(&plan, &mut engines)?;
-        let qualified = match qualify(&plan, &mut engines, self.asked) {
+        let qualified = match qualify(&plan, &mut engines, self.how.asked) {
             Ok(qualified) => qualified,
             Err(error) if self.experiment.engine.optional.contains(&EngineName::Cudnn) => {
                 notice(format!("the optional engine `cudnn` is left out: {error}"));
@@ -319,11 +309,11 @@ impl Session<'_> {
             }
             Err(error) => return Err(error),
         };
-        let opened = RunDirectory::open(&self.path, &self.spec_text()?, self.begin)?;
+        let opened = RunDirectory::open(self.how.path, &self.spec_text()?, self.how.begin)?;
         notices.extend(opened.notices.iter().cloned());
         notices.iter().for_each(notice);
         if opened.complete {
-            if look::is_file(&self.path.join(files::CELLS))? {
+            if look::is_file(&self.how.path.join(files::CELLS))? {
                 notice(
                     "this run is finished and nothing is left to resume; if time ended it, `--resume` with another `--time` continues it",
                 );
@@ -332,16 +322,16 @@ impl Session<'_> {
                 // No visit begins after the time limit, so the tables are written from what is stored.
                 let mut stored = own;
                 stored.measure.time_limit_s = -1.0;
-                let stored = Session { experiment: &stored, path: self.path.clone(), ..*self };
+                let stored = Session { experiment: &stored, ..*self };
                 stored.sweep(&plan, &mut engines, opened, qualified)?;
             }
             return self.conclude(None);
         }
-        let part = Session { experiment: &own, path: self.path.clone(), ..*self };
+        let part = Session { experiment: &own, ..*self };
         let outcome = part.sweep(&plan, &mut engines, opened, qualified)?;
         if outcome.complete {
             // What it says stands beside the answer, and is no part of it.
-            inside::keep(&self.path, &plan, &mut engines)
+            inside::keep(self.how.path, &plan, &mut engines)
                 .unwrap_or_else(|error| notice(format!("the steps beside the jumps were not profiled: {error}")));
         }
         part.conclude(Some(&outcome))
@@ -353,22 +343,22 @@ impl Session<'_> {
         let mut experiment = self.experiment.clone();
         experiment.engine.name.retain(|engine| *engine != EngineName::Cudnn);
         experiment.engine.optional.clear();
-        Session { experiment: &experiment, path: self.path.clone(), ..*self }.run_with(engines)
+        Session { experiment: &experiment, ..*self }.run_with(engines)
     }
 
     /// The name of this machine: the user's choice, else a number that identifies its host, and the device.
     fn node(&self, device: Option<&str>) -> String {
         let own = || device.filter(|id| id.starts_with("cuda")).map_or_else(node, |id| format!("{}/{id}", node()));
-        self.node.map_or_else(own, str::to_owned)
+        self.how.node.map_or_else(own, str::to_owned)
     }
 
     /// The resolved spec. A run that continues keeps the text of its own spec if that means the same: an earlier version knew fewer keys.
     fn spec_text(&self) -> Result<String> {
-        let own = self.experiment.to_toml_in(&self.path);
-        let begun = look::text(&self.path.join(files::SPEC))?.filter(|_| self.begin != Begin::Anew);
-        let origin = self.path.join(files::SPEC).display().to_string();
+        let own = self.experiment.to_toml_in(self.how.path);
+        let begun = look::text(&self.how.path.join(files::SPEC))?.filter(|_| self.how.begin != Begin::Anew);
+        let origin = self.how.path.join(files::SPEC).display().to_string();
         let says_the_same =
-            |begun: &String| Experiment::parse(begun, &origin).is_ok_and(|spec| spec.to_toml_in(&self.path) == own);
+            |begun: &String| Experiment::parse(begun, &origin).is_ok_and(|spec| spec.to_toml_in(self.how.path) == own);
         Ok(begun.filter(says_the_same).unwrap_or(own))
     }
 
@@ -377,16 +367,22 @@ impl Session<'_> {
         let what =
             format!("the stored visits are of another spec: there cell {cell} is {model} at batch size {batch_size}");
         Error::new(Kind::Conflict, what)
-            .at(self.path.display().to_string())
+            .at(self.how.path.display().to_string())
             .hint("put spec.toml back as it was, or choose another folder with `--out DIR`")
     }
 
-    fn sweep(&self, plan: &Plan, engines: &mut Engines, opened: Opened, qualified: Qualified) -> Result<Outcome> {
+    fn sweep(
+        &self,
+        plan: &Plan,
+        engines: &mut Engines,
+        opened: Opened,
+        qualified: Vec<Option<bool>>,
+    ) -> Result<Outcome> {
         let Opened { directory, environment, .. } = opened;
         let mut device = engines.open_device();
         let mut environment = match environment.as_deref().map(RunEnvironment::from_json) {
             Some(begun) => {
-                let begun = begun.map_err(|error| error.at(self.path.display().to_string()))?;
+                let begun = begun.map_err(|error| error.at(self.how.path.display().to_string()))?;
                 begun.check_files(engines)?;
                 begun.resumed(device.as_mut())
             }
@@ -406,12 +402,12 @@ impl Session<'_> {
         // Only now, so that a run which is refused keeps its own.
         directory.write_text(files::ENVIRONMENT, &environment.to_json())?;
         if let Some(steps) = &self.experiment.own {
-            own::keep_copies(steps, &self.path)?;
+            own::keep_copies(steps, self.how.path)?;
         }
         if engines.gpu().is_some() {
             environment.unreadable.iter().for_each(notice);
         }
-        let facts = RowContext::new(environment.run_id.clone(), plan, engines)?.with_qualified(qualified.cells);
+        let facts = RowContext::new(environment.run_id.clone(), plan, engines)?.with_qualified(qualified);
         let node =
             self.node(plan.cells.first().and_then(|cell| facts.device_of(cell)).map(|device| device.id.as_str()));
         let mut display = Display::new(self.experiment, plan);
@@ -424,7 +420,7 @@ impl Session<'_> {
             witness: Some(Witness::open(&FilesystemRoot::system())),
             ledger: &directory,
             observer: &mut display,
-            interrupted: self.interrupted,
+            interrupted: self.how.interrupted,
             hung: &|error| {
                 notice(format!(
                     "{error}\n  The step never ended; every visit before it is stored: continue with `--resume`"
@@ -435,12 +431,12 @@ impl Session<'_> {
         };
         let mut outcome = sweep::run(bench, history)?;
         display.finish();
-        if outcome.lost.is_none() && !self.interrupted.load(Ordering::Relaxed) {
+        if outcome.lost.is_none() && !self.how.interrupted.load(Ordering::Relaxed) {
             environment.measure_peaks_again(plan, engines);
             directory.write_text(files::ENVIRONMENT, &environment.to_json())?;
         }
         // Without the device, every later experiment of this process would fail as well.
-        self.interrupted.fetch_or(outcome.lost.is_some(), Ordering::Relaxed);
+        self.how.interrupted.fetch_or(outcome.lost.is_some(), Ordering::Relaxed);
         let sealed = directory.seal(&outcome, &outcome.cells, outcome.complete)?;
         outcome.complete = is_complete(sealed);
         Ok(outcome)
@@ -451,66 +447,58 @@ impl Session<'_> {
         let style = report::Style::of_terminal();
         let mut ended = match outcome {
             Some(outcome) => report::run_warnings(outcome, &self.experiment.measure),
-            None => report::kept_warnings(&self.path)?,
+            None => report::kept_warnings(self.how.path)?,
         };
         ended.extend(self.left_out.filter(|left_out| !ended.contains(left_out)).cloned());
-        let aside = report::Style::of_stderr();
-        let texts = |warnings: &[Warning]| -> String {
-            warnings.iter().map(|warning| format!("{}\n", warning.text(&aside))).collect()
-        };
-        let found = match analyse(&self.path, &Query::default(), None) {
+        let found = match analyse(self.how.path, &Query::default(), None) {
             Ok(found) => found,
             // If no cell ran, there is nothing to analyse, and the warnings say why.
             Err(error) if ended.is_empty() => return Err(error),
             Err(_) => {
-                print_aside(&texts(&report::warnings(&[], ended)));
+                print_warnings(&report::warnings(&[], ended));
                 return Ok(Exit::Warned);
             }
         };
         ended.extend(outcome.and_then(|outcome| report::disagreement(outcome, &found, &self.experiment.measure)));
-        let controls = control::applicable(&self.path, &found, self.experiment.executes.is_some());
-        control::keep(&self.path, &controls)?;
-        let evidence = Evidence::of(findings::of(&self.path, found, controls, ended))?;
+        let controls = control::applicable(self.how.path, &found, self.experiment.executes.is_some());
+        control::keep(self.how.path, &controls)?;
+        let evidence = Evidence::of(findings::of(self.how.path, found, controls, ended))?;
         let Evidence { seen, figures, crossovers, drawings, .. } = &evidence;
         let PathFindings { found, controls, warnings, explained, advices, .. } = seen;
         report::json::keep(seen)?;
-        let destination = Destination::in_run(self.path.clone());
+        let destination = Destination::in_run(self.how.path.to_path_buf());
         let mut drawn = figures.draw(&destination)?;
         if !crossovers.steps.is_empty() {
-            atomic::write_text(&self.path.join(files::CROSSOVER), &report::crossover_json(crossovers))?;
+            atomic::write_text(&self.how.path.join(files::CROSSOVER), &report::crossover_json(crossovers))?;
         }
         for drawing in drawings {
             drawn.push(destination.write(&drawing.chart, drawing.name)?);
         }
-        let written = self.path.join(page::NAME);
-        let pairs = evidence.pairs();
-        page::write(&[evidence.page(&pairs)?], &written)?;
-        if !pairs.is_empty() {
-            let said: Vec<String> = evidence.answers(&pairs).into_iter().map(|answer| answer.sentence).collect();
+        let written = self.how.path.join(page::NAME);
+        page::write(&[evidence.page()?], &written)?;
+        if !evidence.pairs.is_empty() {
+            let said: Vec<String> = evidence.answers().into_iter().map(|answer| answer.sentence).collect();
             keep_comparison(&qualify::cache(), &said);
         }
-        print(&tables(found, controls, self.details));
-        print(&advice_lines(found, advices, self.details));
-        if self.details {
+        print(&tables(found, controls, self.how.details));
+        print(&advice_lines(found, advices, self.how.details));
+        if self.how.details {
             print(&reasons(found, explained));
             let mechanisms = evidence.mechanisms().into_iter().map(|reason| reason.document);
-            for document in mechanisms.chain(evidence.beside(&pairs)) {
+            for document in mechanisms.chain(evidence.beside()) {
                 print(&format!("\n{}", document.render(&style)));
             }
         } else {
-            print(&likely(found, &evidence.answers.iter().cloned().map(Some).collect::<Vec<_>>()));
-            evidence.engines(&pairs).iter().take(ENGINES).for_each(|sentence| print(&format!("\n{sentence}\n")));
+            print(&likely(found.iter().zip(&evidence.answers)));
+            let engines = evidence.engines();
+            engines.iter().take(ENGINES).for_each(|answer| print(&format!("\n{}\n", answer.sentence)));
         }
-        print(&switch_lines(&self.path, found));
-        print(&format!("\nRun      {}\n", self.path.display()));
-        for figure in drawn {
-            print(&format!("Chart    {}\n", figure.display()));
+        print(&switch_lines(self.how.path, found));
+        print_places(self.how.path, &drawn, &written);
+        if !self.how.details {
+            print(&format!("Details  on that page, or `batchstep jumps {} --details`\n", self.how.path.display()));
         }
-        print(&format!("Report   {}\n", written.display()));
-        if !self.details {
-            print(&format!("Details  on that page, or `batchstep jumps {} --details`\n", self.path.display()));
-        }
-        print_aside(&texts(warnings));
+        print_warnings(warnings);
         Ok(if warnings.is_empty() { Exit::Done } else { Exit::Warned })
     }
 }

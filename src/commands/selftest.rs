@@ -26,17 +26,12 @@ pub fn selftest(args: &SelftestArgs) -> Result<Exit> {
 
 fn line(check: &Check) -> String {
     let word = if check.passed() { "ok    " } else { "FAILED" };
-    let Check { name, way, batch_size, errors, limits } = check;
-    let part = |what: &str, error: f64, most: f64| match most.is_finite() {
+    let Check { name, way, batch_size, .. } = check;
+    let part = |(what, (_, error, most)): (&str, (&str, f64, f64))| match most.is_finite() {
         true => format!("  {what} {error:.0e} ({most:.0e})"),
         false => format!("  {what} {error:.0e} (any)"),
     };
-    let errors = [
-        part("output", errors.output, limits.output),
-        part("gradients", errors.gradients, limits.gradients),
-        part("update", errors.updates, limits.updates),
-        part("first loss", errors.first_loss, limits.first_loss),
-        part("losses", errors.losses, limits.losses),
-    ];
-    format!("{word}  {name:<42} {way:<28} batch {batch_size:>2} {}\n", errors.concat())
+    let names = ["output", "gradients", "update", "first loss", "losses"];
+    let errors: String = names.into_iter().zip(check.parts()).map(part).collect();
+    format!("{word}  {name:<42} {way:<28} batch {batch_size:>2} {}\n", errors)
 }

@@ -48,37 +48,25 @@ fn table(runs: &[Status]) -> String {
     table.render(&report::Style::of_terminal())
 }
 
-fn totals(runs: &[Status]) -> String {
-    let asking = [RunState::Silent, RunState::Stopped, RunState::Merged, RunState::Waiting];
-    let counted = |state: RunState| {
-        let count = runs.iter().filter(|run| run.state == state).count();
-        (count > 0).then(|| format!("{count} {}", state.name()))
-    };
-    let states = [RunState::Finished, RunState::Running].into_iter().chain(asking);
-    let states: Vec<String> = states.filter_map(counted).collect();
-    let visits: i64 = runs.iter().map(|run| run.visits).sum();
-    let mut text = format!(
-        "{}: {}; {}\n",
-        human::counted(runs.len() as u64, "run"),
-        states.join(", "),
-        human::counted(visits as u64, "visit")
-    );
-    let there = |state: &RunState| runs.iter().any(|run| run.state == *state);
-    for state in asking.iter().filter(|state| there(state)) {
-        text += &format!("{}: {}\n", state.name(), meaning(*state));
-    }
-    text
-}
+/// The states that ask for something, and what they mean.
+const ASKING: [(RunState, &str); 4] = [
+    (RunState::Silent, "nothing was stored for two minutes; its process has ended, or a visit takes long"),
+    (
+        RunState::Stopped,
+        "stopped before its end, for example by a signal; `batchstep run` with `--resume` continues it",
+    ),
+    (RunState::Merged, "of runs that have not all finished: continue these with `--resume`, and merge again"),
+    (RunState::Waiting, "no run has begun in this folder"),
+];
 
-/// What a state that asks for something means.
-fn meaning(state: RunState) -> &'static str {
-    match state {
-        RunState::Silent => "nothing was stored for two minutes; its process has ended, or a visit takes long",
-        RunState::Stopped => {
-            "stopped before its end, for example by a signal; `batchstep run` with `--resume` continues it"
-        }
-        RunState::Merged => "of runs that have not all finished: continue these with `--resume`, and merge again",
-        RunState::Waiting => "no run has begun in this folder",
-        RunState::Running | RunState::Finished => "",
-    }
+fn totals(runs: &[Status]) -> String {
+    let count = |state: RunState| runs.iter().filter(|run| run.state == state).count();
+    let states = [RunState::Finished, RunState::Running].into_iter().chain(ASKING.map(|(state, _)| state));
+    let there = states.filter(|state| count(*state) > 0);
+    let states: Vec<String> = there.map(|state| format!("{} {}", count(state), state.name())).collect();
+    let visits: i64 = runs.iter().map(|run| run.visits).sum();
+    let (runs, visits) = (human::counted(runs.len() as u64, "run"), human::counted(visits as u64, "visit"));
+    let asking = ASKING.iter().filter(|(state, _)| count(*state) > 0);
+    let meanings: String = asking.map(|(state, meaning)| format!("{}: {meaning}\n", state.name())).collect();
+    format!("{runs}: {}; {visits}\n{meanings}", states.join(", "))
 }

@@ -1,55 +1,49 @@
 //! `batchstep run` on the spec of a study: from the spec to the tables, the chart and the page.
 
-use std::path::{Path, PathBuf};
-use std::sync::atomic::AtomicBool;
+use std::path::PathBuf;
 
 use batchstep::chart::figures::Destination;
-use batchstep::check::precheck::{Asked, Qualified};
 use batchstep::engine::automatic::First;
-use batchstep::engine::open::{DeviceChoice, Engines};
+use batchstep::engine::open::Engines;
 use batchstep::error::{Error, Kind, Result};
 use batchstep::os::atomic;
 use batchstep::page;
 use batchstep::report::{Style, Warning};
 use batchstep::run::RowContext;
 use batchstep::run::environment::RunEnvironment;
-use batchstep::store::{Begin, Opened, RunDirectory, count_visits, files};
+use batchstep::store::{Opened, RunDirectory, count_visits, files};
 use batchstep::study::{Bench, Outcome, Plan, Study, carry_out, without_unfit};
 
-use super::left_out::drop_unsupported;
 use super::output::is_complete;
 use super::progress::StudyDisplay;
-use super::qualify::qualify;
-use super::{Exit, notice, print, print_aside};
+use super::qualify::{drop_unsupported, qualify};
+use super::run::How;
+use super::{Exit, notice, print, print_places, print_warnings};
 
-/// One study that is being run.
-pub struct Session<'a, S> {
-    pub spec: &'a S,
-    pub device: DeviceChoice,
-    pub path: PathBuf,
-    pub begin: Begin,
-    /// Where its JSON document goes as well, if anywhere.
-    pub export: Option<&'a Path>,
-    /// Which engines are checked before.
-    pub asked: Asked,
-    pub interrupted: &'a AtomicBool,
-}
-
-/// The resolved spec and how much is measured; nothing is opened.
-pub fn dry_run<S: Study>(spec: &S) -> Exit {
+/// Runs a study, or says how much it would measure.
+pub fn run<S: Study>(spec: &S, how: How, dry: bool) -> Result<Exit> {
+    if !dry {
+        return Session { spec, how }.run();
+    }
     spec.subject().notices.iter().for_each(notice);
     print(&spec.to_toml());
     print(&format!("\n{}\n", spec.size()));
-    Exit::Done
+    Ok(Exit::Done)
+}
+
+/// One study that is being run.
+struct Session<'a, S> {
+    spec: &'a S,
+    how: How<'a>,
 }
 
 impl<S: Study> Session<'_, S> {
     /// Opens the engines and the data, and runs the study with what is available.
-    pub fn run(&self) -> Result<Exit> {
+    fn run(&self) -> Result<Exit> {
         let asked = self.spec.subject();
         asked.notices.iter().for_each(notice);
         let (names, optional) = (&asked.engine.name, &asked.engine.optional);
-        let mut engines = Engines::open_available(names, optional, First::Cudnn, self.device, None)?;
+        let mut engines = Engines::open_available(names, optional, First::Cudnn, self.how.device, None)?;
         engines.notices.drain(..).for_each(notice);
         let data = self.spec.data()?;
         S::notices(&data).iter().for_each(notice);
@@ -61,15 +55,15 @@ impl<S: Study> Session<'_, S> {
         let (spec, unfit) = without_unfit(&spec, &data, &mut engines);
         let unfit = (!unfit.is_empty()).then_some(Warning::EnginesLeftOut { what: unfit });
         let left_out = settings.into_iter().chain(unfit).collect();
-        Session { spec: &spec, path: self.path.clone(), ..*self }.run_with(&mut engines, &data, left_out)
+        Session { spec: &spec, how: self.how }.run_with(&mut engines, &data, left_out)
     }
 
     /// Runs with open engines and data; the warnings `left_out` are printed at the end.
     fn run_with(&self, engines: &mut Engines, data: &S::Data, left_out: Vec<Warning>) -> Result<Exit> {
         let plan = self.spec.plan(data, engines)?;
-        let qualified = qualify(&plan.steps, engines, self.asked)?;
+        let qualified = qualify(&plan.steps, engines, self.how.asked)?;
         let notices = batchstep::run::check(&plan.steps, engines)?;
-        let opened = RunDirectory::open(&self.path, &self.spec.to_toml(), self.begin)?;
+        let opened = RunDirectory::open(self.how.path, &self.spec.to_toml(), self.how.begin)?;
         notices.iter().chain(&opened.notices).for_each(notice);
         if opened.complete {
             notice("this run is finished; nothing is left to resume");
@@ -84,13 +78,13 @@ impl<S: Study> Session<'_, S> {
         plan: &Plan<S::Beside>,
         data: &S::Data,
         engines: &mut Engines,
-        (opened, qualified): (Opened, Qualified),
+        (opened, qualified): (Opened, Vec<Option<bool>>),
     ) -> Result<Outcome> {
         let Opened { directory, environment, .. } = opened;
         let mut device = engines.open_device();
         let name = &self.spec.subject().name;
         let environment = match environment.as_deref().map(RunEnvironment::from_json) {
-            Some(begun) => begun.map_err(|e| e.at(self.path.display().to_string()))?.resumed(device.as_mut()),
+            Some(begun) => begun.map_err(|e| e.at(self.how.path.display().to_string()))?.resumed(device.as_mut()),
             None => RunEnvironment {
                 data: S::fingerprint(data),
                 ..RunEnvironment::begin(name, &plan.steps, engines, device.as_mut())
@@ -99,7 +93,7 @@ impl<S: Study> Session<'_, S> {
         .with_spec(directory.spec_digest()?);
         if environment.data.is_some() && environment.data != S::fingerprint(data) {
             return Err(Error::new(Kind::Conflict, "the data are not those that the run was begun with")
-                .at(self.path.display().to_string())
+                .at(self.how.path.display().to_string())
                 .hint("resume with the same data, or choose another folder with `--out DIR`"));
         }
         directory.write_text(files::ENVIRONMENT, &environment.to_json())?;
@@ -113,11 +107,11 @@ impl<S: Study> Session<'_, S> {
             plan,
             data,
             supplies: &supplies,
-            facts: RowContext::new(environment.run_id.clone(), &plan.steps, engines)?.with_qualified(qualified.cells),
+            facts: RowContext::new(environment.run_id.clone(), &plan.steps, engines)?.with_qualified(qualified),
             engines,
             device: device.as_mut(),
             observer: &mut display,
-            interrupted: self.interrupted,
+            interrupted: self.how.interrupted,
         };
         let mut outcome = carry_out(bench, &stored, |visit| {
             // The details first: a visit is there once its rows are.
@@ -138,7 +132,7 @@ impl<S: Study> Session<'_, S> {
             None => {}
         }
         if outcome.out_of_time {
-            let visits = count_visits::<S::Row>(&self.path)?;
+            let visits = count_visits::<S::Row>(self.how.path)?;
             warnings.push(Warning::OutOfTime { visits, of: plan.cells.len() * self.spec.course().repetitions });
         }
         Ok(warnings)
@@ -146,33 +140,26 @@ impl<S: Study> Session<'_, S> {
 
     /// Prints the tables, and draws the chart and the page, from the stored data.
     fn conclude(&self, warnings: Vec<Warning>) -> Result<Exit> {
-        let style = Style::of_terminal();
-        let aside = Style::of_stderr();
-        let texts = |warnings: &[Warning]| {
-            warnings.iter().for_each(|warning| print_aside(&format!("{}\n", warning.text(&aside))));
-        };
-        let mut told = match S::told(&self.path) {
+        let mut told = match S::told(self.how.path) {
             Ok(told) => told,
             // If no visit ended, there is nothing to analyse, and the warnings say why.
             Err(error) if warnings.is_empty() => return Err(error),
             Err(_) => {
-                texts(&warnings);
+                print_warnings(&warnings);
                 return Ok(Exit::Warned);
             }
         };
         told.warnings.splice(..0, warnings);
-        print(&told.document.render(&style));
-        let kept = told.file.map(|name| self.path.join(name));
-        for path in kept.iter().map(PathBuf::as_path).chain(self.export) {
+        print(&told.document.render(&Style::of_terminal()));
+        let kept = told.file.map(|name| self.how.path.join(name));
+        for path in kept.iter().map(PathBuf::as_path).chain(self.how.export) {
             atomic::write_text(path, &told.text())?;
         }
-        let drawn = Destination::in_run(self.path.clone()).write(&told.drawing.chart, told.drawing.name)?;
-        let written = self.path.join(page::NAME);
+        let drawn = Destination::in_run(self.how.path.to_path_buf()).write(&told.drawing.chart, told.drawing.name)?;
+        let written = self.how.path.join(page::NAME);
         page::write(&[told.page()?], &written)?;
-        print(&format!("\nRun      {}\n", self.path.display()));
-        print(&format!("Chart    {}\n", drawn.display()));
-        print(&format!("Report   {}\n", written.display()));
-        texts(&told.warnings);
+        print_places(self.how.path, &[drawn], &written);
+        print_warnings(&told.warnings);
         Ok(if told.warnings.is_empty() { Exit::Done } else { Exit::Warned })
     }
 }

@@ -21,7 +21,7 @@ pub fn submit(args: &SubmitArgs) -> Result<Exit> {
         )));
     }
     let experiment = Experiment::read(&args.spec)?;
-    let by = shards_by(args.shard_by);
+    let by = shards_by(args.shard_by.as_deref());
     check(&experiment, args.nodes, by)?;
     let out = args.out.clone().unwrap_or_else(|| Path::new("results").join(format!("{}.shards", experiment.name)));
     let out = std::path::absolute(&out).map_err(|e| Error::io("find the folder", &out, &e))?;

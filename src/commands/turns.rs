@@ -121,10 +121,11 @@ fn is_complete(turn: &Path) -> bool {
 
 /// Seconds for all turns together: what the user says, or the longest limit of the specs.
 fn limit_s(specs: &[PathBuf], args: &TurnArgs) -> Result<f64> {
-    let limits = specs.iter().map(|spec| Ok(Experiment::read(spec)?.measure.time_limit_s));
-    let longest = limits.collect::<Result<Vec<f64>>>()?.into_iter().fold(0.0, f64::max);
-    let asked = args.time.as_deref();
-    asked.map_or(Ok(longest), |text| seconds_of(text, "time limit", "--time", "--time 25min"))
+    let mut longest = 0.0_f64;
+    for spec in specs {
+        longest = longest.max(Experiment::read(spec)?.measure.time_limit_s);
+    }
+    args.time.as_deref().map_or(Ok(longest), |text| seconds_of(text, "time limit", "--time", "--time 25min"))
 }
 
 impl Side<'_> {

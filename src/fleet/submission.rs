@@ -44,10 +44,10 @@ impl Submission {
             ("COUNT", self.shards.to_string()),
             ("GPUS", gpus),
             ("LOGS", logs),
-            ("PROGRAM", quoted(text("the program", &self.program)?)),
-            ("SPEC", quoted(text("the spec", &self.spec)?)),
+            ("PROGRAM", format!("'{}'", text("the program", &self.program)?)),
+            ("SPEC", format!("'{}'", text("the spec", &self.spec)?)),
             ("BY", self.by.name().to_owned()),
-            ("OUT", quoted(out)),
+            ("OUT", format!("'{out}'")),
             // Further arguments of `batchstep run`, for who fills the template in by hand.
             ("OPTIONS", String::new()),
         ];
@@ -55,7 +55,7 @@ impl Submission {
     }
 }
 
-/// A path that bash and sbatch read unchanged. A line end would end one of sbatch's lines, and the rest would become a
+/// A path that bash, between single quotes, and sbatch read unchanged. A line end would end one of sbatch's lines, and the rest would become a
 /// command; quotes and backslashes mean something else to sbatch than to bash.
 fn text<'a>(what: &str, path: &'a Path) -> Result<&'a str> {
     let plain = |text: &&str| !text.chars().any(|c| c.is_control() || "'\"\\".contains(c));
@@ -76,11 +76,6 @@ fn filled(template: &str, gaps: &[(&str, String)]) -> String {
         rest = gap.map_or(from, |(_, after)| after);
     }
     script + rest
-}
-
-/// A text as one word of a shell.
-fn quoted(text: &str) -> String {
-    format!("'{}'", text.replace('\'', r"'\''"))
 }
 
 #[cfg(test)]

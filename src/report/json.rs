@@ -19,6 +19,7 @@ use crate::store::files;
 const VERSION: u32 = 1;
 
 /// What the series of one run or file show.
+#[derive(Debug, Default)]
 pub struct PathFindings {
     pub path: PathBuf,
     pub found: Vec<Analysed>,

@@ -105,9 +105,9 @@ impl RowSink for RunDirectory {
 /// Someone who watches a run; all methods are called outside the timed regions.
 pub trait Observer {
     /// A visit has ended; `progress` counts visits and time.
-    fn visited(&mut self, cell: &Cell, median_s: Option<f64>, progress: Progress);
+    fn visited(&mut self, _cell: &Cell, _median_s: Option<f64>, _progress: Progress) {}
     /// A block has ended; this is what is known so far, and what is decided at the boundaries that are tested.
-    fn block_ended(&mut self, block: usize, knowledge: Knowledge, boundaries: &[Boundary]);
+    fn block_ended(&mut self, _block: usize, _knowledge: Knowledge, _boundaries: &[Boundary]) {}
     /// Something the user should know.
     fn warn(&mut self, message: &str);
 }

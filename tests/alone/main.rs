@@ -7,6 +7,9 @@ mod measured_twice;
 mod needs;
 mod scale;
 mod stairs;
+#[allow(dead_code)]
+#[path = "../program/support.rs"]
+mod support;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 

@@ -1,12 +1,10 @@
 //! Real time that is measured twice gives the same answer, and the true one. Nothing else may run during these steps.
 
-use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Command, Output};
 
-use serde_json::Value;
-
 use crate::needs;
+use crate::support::{self, Folder, executable, jumps, stderr, stdout, write};
 
 /// A process that replaces PyTorch. Its steps keep a core busy for 2 ms, plus 0.2 ms for each example, plus `JUMP_S`
 /// beyond `AFTER` examples, all multiplied by `SLOWDOWN`; it reports the time that has really passed.
@@ -43,26 +41,17 @@ fn spec(name: &str) -> String {
 }
 
 fn batchstep(folder: &Path, slowdown: &str, arguments: &[&str]) -> Output {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_batchstep"));
-    command.current_dir(folder).args(arguments).env("SLOWDOWN", slowdown);
+    let mut command = support::batchstep(folder);
+    command.args(arguments).env("SLOWDOWN", slowdown);
     command.env("BATCHSTEP_PYTHON", folder.join("process")).output().expect("it starts")
-}
-
-/// After, size, low, high.
-fn jumps(folder: &Path, name: &str) -> Vec<[f64; 4]> {
-    let text = std::fs::read_to_string(folder.join("results").join(name).join("jumps.json")).expect("a file");
-    let document: Value = serde_json::from_str(&text).expect("JSON");
-    let number = |jump: &Value, key: &str| jump[key].as_f64().expect("a number");
-    let jump = |jump: &Value| ["after", "size", "low", "high"].map(|key| number(jump, key));
-    document["series"][0]["jumps"].as_array().expect("a list").iter().map(jump).collect()
 }
 
 /// Measures a run and returns its jumps.
 fn measure(folder: &Path, slowdown: &str, name: &str) -> Vec<[f64; 4]> {
-    std::fs::write(folder.join(format!("{name}.toml")), spec(name)).expect("writable");
+    write(folder, &format!("{name}.toml"), &spec(name));
     let output = batchstep(folder, slowdown, &["run", &format!("{name}.toml"), "--device", "cpu"]);
     // 1: done, with a warning, such as visits that never became steady.
-    assert!(matches!(output.status.code(), Some(0 | 1)), "{}", String::from_utf8_lossy(&output.stderr));
+    assert!(matches!(output.status.code(), Some(0 | 1)), "{}", stderr(&output));
     jumps(folder, name)
 }
 
@@ -70,7 +59,7 @@ fn measure(folder: &Path, slowdown: &str, name: &str) -> Vec<[f64; 4]> {
 fn compare(folder: &Path, second: &str) -> (Option<i32>, String) {
     let arguments = ["compare", "results/a", second, "--margin", "10%", "--fail-on", "slower"];
     let output = batchstep(folder, "1", &arguments);
-    (output.status.code(), String::from_utf8_lossy(&output.stdout).into_owned())
+    (output.status.code(), stdout(&output))
 }
 
 /// Measures the same twice, and once with every step a quarter longer; reports differences from the truth.
@@ -100,12 +89,10 @@ fn a_planted_jump_is_found_twice_and_compare_distinguishes_the_same_from_a_quart
     if let Err(error) = Command::new("python3").arg("--version").output() {
         return needs::missing("python", format!("python3: {error}"));
     }
-    let folder = tempfile::tempdir().expect("a folder");
-    let process = folder.path().join("process");
-    std::fs::write(&process, PROCESS).expect("writable");
-    std::fs::set_permissions(&process, std::fs::Permissions::from_mode(0o755)).expect("executable");
+    let folder = Folder::new();
+    executable(&folder, "process", PROCESS);
     needs::quiet(|| {
-        let _ = std::fs::remove_dir_all(folder.path().join("results"));
-        measure_twice(folder.path())
+        let _ = std::fs::remove_dir_all(folder.join("results"));
+        measure_twice(&folder)
     });
 }

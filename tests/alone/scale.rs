@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use batchstep::engine::open::{DeviceChoice, Engines};
 use batchstep::error::Result;
-use batchstep::run::{self, Boundary, History, Knowledge, Observer, Progress, RowContext, RowSink, Sweep};
+use batchstep::run::{self, History, Observer, Progress, RowContext, RowSink, Sweep};
 use batchstep::spec::Experiment;
 use batchstep::spec::plan::{Cell, Plan};
 use batchstep::store::{LayerRow, StepRow};
@@ -38,8 +38,6 @@ impl Observer for Watching {
             self.seen.borrow_mut().push((processor_s(), resident_mb()));
         }
     }
-
-    fn block_ended(&mut self, _block: usize, _knowledge: Knowledge, _boundaries: &[Boundary]) {}
 
     fn warn(&mut self, message: &str) {
         panic!("{message}");

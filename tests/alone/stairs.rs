@@ -3,11 +3,11 @@
 //! do; without it they do not. Nothing else may run during the steps.
 
 use std::path::Path;
-use std::process::{Command, Output};
 
 use serde_json::Value;
 
 use crate::needs::{self, Failure};
+use crate::support::{Folder, run, stderr, succeeds};
 
 const SPEC: &str = r#"
 version = 1
@@ -66,16 +66,12 @@ const STAIRS: [f64; 2] = [16.0, 32.0];
 /// a step after 32, and three quarters of the time of a step here are the convolutions'.
 const HIDDEN: f64 = 0.15;
 
-fn batchstep(folder: &Path, arguments: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_batchstep")).current_dir(folder).args(arguments).output().expect("it starts")
-}
-
 /// The series in the JSON output of `command` about the run, unless other programs took so much of its time that it has too few blocks.
 fn series(folder: &Path, command: &str) -> Result<Vec<Value>, Failure> {
-    let output = batchstep(folder, &[command, "results/stairs", "--format", "json"]);
-    let said = String::from_utf8_lossy(&output.stderr);
+    let output = run(folder, &[command, "results/stairs", "--format", "json"]);
+    let said = stderr(&output);
     if said.contains("too early: ") {
-        return Err(Failure::Noise(said.into_owned()));
+        return Err(Failure::Noise(said));
     }
     assert!(output.status.success(), "{said}");
     let document: Value = serde_json::from_slice(&output.stdout).expect("JSON");
@@ -101,10 +97,8 @@ fn after(jump: &Value) -> f64 {
 /// Measures, and reports differences from the expected result.
 fn measure(folder: &Path) -> Result<(), Failure> {
     let _ = std::fs::remove_dir_all(folder.join("results"));
-    let output = batchstep(folder, &["run", "stairs.toml"]);
-    // 1: done, with a warning, such as boundaries that are still open.
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(matches!(output.status.code(), Some(0 | 1)), "{said}");
+    // A warning may be of boundaries that are still open.
+    let said = stderr(&succeeds(folder, &["run", "stairs.toml"]));
     let jumps = |series: &Value| series["jumps"].as_array().expect("a list").clone();
     let explained: Vec<Vec<Value>> = series(folder, "explain")?.iter().map(jumps).collect();
     // Nothing is asked of the series without padding: the kernels' blocks of a few images make smaller jumps at the same places.
@@ -130,7 +124,6 @@ fn measure(folder: &Path) -> Result<(), Failure> {
 #[test]
 fn padding_of_the_batch_makes_stairs_that_are_found_explained_and_taken_away() {
     let _alone = crate::alone();
-    let folder = tempfile::tempdir().expect("a folder");
-    std::fs::write(folder.path().join("stairs.toml"), SPEC).expect("writable");
-    needs::quiet(|| measure(folder.path()));
+    let folder = Folder::with("stairs.toml", SPEC);
+    needs::quiet(|| measure(&folder));
 }

@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use crate::support::root;
+
 /// Each outside crate, and the only places that may use it.
 const CRATES: &[(&str, &[&str])] = &[
     ("candle_core", &["engine/candle/"]),
@@ -121,10 +123,6 @@ fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
             found.push(path);
         }
     }
-}
-
-fn root() -> &'static Path {
-    Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
 fn all_sources() -> Vec<PathBuf> {

@@ -6,11 +6,7 @@ use std::process::Command;
 use batchstep::store::{BatchRow, CellRow, EpochRow, FitRow, LayerRow, PipelineRow, Record, StepRow, SurfaceRow};
 
 use crate::needs;
-use crate::support::Folder;
-
-fn root() -> &'static Path {
-    Path::new(env!("CARGO_MANIFEST_DIR"))
-}
+use crate::support::{Folder, root};
 
 fn pages() -> Vec<PathBuf> {
     let entries = |folder: &str| std::fs::read_dir(root().join(folder)).expect("a folder");

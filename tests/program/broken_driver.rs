@@ -5,20 +5,10 @@ use std::path::Path;
 use std::process::Command;
 
 use crate::needs::shared_library;
-use crate::support::{Folder, batchstep, exits, parsed, read, stderr, stdout, write};
+use crate::support::{Folder, PIPELINE, TRAINING, batchstep, exits, parsed, read, stderr, stdout, write};
 
 const SPEC: &str = "version = 1\nname = \"tiny\"\n[model]\nname = \"mlp\"\n[sweep]\nbatch_size = [1, 2]\n\
                     [measure]\nblocks = { min = 2, max = 2 }\nsteps_per_visit = 2\ntime_limit = \"1min\"\n";
-
-const TRAINING: &str = "version = 1\nkind = \"training\"\nname = \"training\"\n[model]\nname = \"small\"\n[[model.layers]]\ntype = \"flatten\"\n\
-                        [[model.layers]]\ntype = \"dense\"\nout_features = 10\n[sweep]\nbatch_size = 20\n[train]\nprecision = \"fp32\"\n\
-                        [engine]\nname = \"auto\"\n[data]\nsource = \"digits\"\nexamples = 40\ntest_examples = 20\n\
-                        [measure]\nrepetitions = 1\nwarmup_steps = 0\n";
-
-const PIPELINE: &str = "version = 1\nkind = \"pipeline\"\nname = \"pipeline\"\n[model]\nname = \"small\"\n[[model.layers]]\ntype = \"flatten\"\n\
-                        [[model.layers]]\ntype = \"dense\"\nout_features = 10\n[sweep]\nbatch_size = 4\n[train]\nprecision = \"fp32\"\n\
-                        [engine]\nname = \"auto\"\n[data]\nimages = 8\nsize = 16\nformat = \"png\"\ncache = \"warm\"\n\
-                        [measure]\nrepetitions = 1\nstage_time = \"4ms\"\ntogether_time = \"8ms\"\n";
 
 const NOT_HERE: &str = "there is no NVIDIA GPU here: `precision = \"tf32\"` of [train] is not for the CPU";
 

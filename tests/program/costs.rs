@@ -4,7 +4,9 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use crate::support::{Folder, ends, has, parsed, planted, prints, read, refused, run, stderr, stdout, tidy, write};
+use crate::support::{
+    Folder, ends, has, parsed, planted, prints, read, refused, root, run, stderr, stdout, tidy, write,
+};
 
 const QUICKSTART: &str = "experiments/runs/2026-11-23-epyc-2-cores-quickstart";
 
@@ -14,10 +16,6 @@ fn spec(folder: &Path, sizes: &str) -> PathBuf {
     let path = folder.join("ask.toml");
     std::fs::write(&path, text.replace("\"1..=70\"", sizes)).expect("written");
     path
-}
-
-fn root() -> PathBuf {
-    PathBuf::from(env!("CARGO_MANIFEST_DIR"))
 }
 
 fn database(folder: &Path) -> PathBuf {

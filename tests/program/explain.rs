@@ -4,7 +4,7 @@ use std::path::Path;
 
 use crate::needs;
 use crate::published_kernels::fetched;
-use crate::support::{Folder, ends, has, parsed, run, stderr, stdout, synthetic, tidy, write};
+use crate::support::{Folder, ends, has, parsed, refused, run, stderr, stdout, synthetic, tidy, write};
 use serde_json::Value;
 
 #[test]
@@ -43,21 +43,18 @@ fn missing_parts_are_reported_with_the_command_that_installs_them() {
         (&["times.csv", "--gpu", "t4"], "--published NETWORK"),
     ];
     for (arguments, message) in cases {
-        let output = run(&folder, &[&["explain"], arguments].concat());
-        let text = stderr(&output);
-        assert!(output.status.code() == Some(2) && text.contains(message) && text.contains("help: "), "{text}");
+        refused(&folder, &[&["explain"], arguments].concat(), &[message, "help: "]);
     }
-    let refused = |data: &Path, network: &str, gpu: &str, message: &str| {
+    let from = |data: &Path, network: &str, gpu: &str, message: &str| {
         let data = data.to_str().expect("UTF-8 path");
-        let output = run(&folder, &["explain", "--published", network, "--gpu", gpu, "--data", data]);
-        let text = stderr(&output);
-        assert!(output.status.code() == Some(2) && text.contains(message) && text.contains("help: "), "{text}");
+        let arguments = ["explain", "--published", network, "--gpu", gpu, "--data", data];
+        refused(&folder, &arguments, &[message, "help: "]);
     };
     let sample = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/published/neusight/kernels.csv");
-    refused(&sample, "vgg16", "h100", "there are: ");
-    refused(&sample, "vgg16", "t4", "fewer than 40 published launches");
+    from(&sample, "vgg16", "h100", "there are: ");
+    from(&sample, "vgg16", "t4", "fewer than 40 published launches");
     let Some(data) = fetched() else { return };
-    refused(&data, "mobilenet", "t4", "no layer of `mobilenet`");
+    from(&data, "mobilenet", "t4", "no layer of `mobilenet`");
 }
 
 /// The synthetic engine's layer changes its algorithm at the planted jumps: this is consistent, but no size is predicted.

@@ -1,7 +1,7 @@
 //! Killed at any moment, a run loses at most the visit in flight, and `--resume` continues with exactly the same plan.
 
 use crate::support::{
-    Folder, batchstep, ends, kill, parts, planted, read, signal, start, stderr, stdout, until, write,
+    Folder, batchstep, ends, kill, numbers, parts, planted, read, signal, start, stderr, stdout, until, write,
 };
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -10,7 +10,6 @@ use std::time::{Duration, Instant};
 
 use batchstep::spec::Experiment;
 use batchstep::spec::plan::Plan;
-use batchstep::store::Table;
 
 /// 40 batch sizes in so many blocks.
 fn spec(blocks: usize) -> String {
@@ -23,13 +22,10 @@ type Stored = BTreeMap<i64, Vec<(i64, i64, i64, u64)>>;
 
 fn stored(run: &Path) -> Stored {
     let mut visits = Stored::new();
-    let Ok(table) = Table::read(run, &["visit", "block", "cell", "step", "step_time_s"]) else { return visits };
-    let column = |name: &str| table.numbers(name).expect("numbers");
-    let (visit, block, cell) = (column("visit"), column("block"), column("cell"));
-    let (step, time) = (column("step"), column("step_time_s"));
-    for row in 0..table.rows() {
-        let entry = (block[row] as i64, cell[row] as i64, step[row] as i64, time[row].to_bits());
-        visits.entry(visit[row] as i64).or_default().push(entry);
+    for [visit, block, cell, step, time] in
+        numbers(run, ["visit", "block", "cell", "step", "step_time_s"]).unwrap_or_default()
+    {
+        visits.entry(visit as i64).or_default().push((block as i64, cell as i64, step as i64, time.to_bits()));
     }
     visits
 }

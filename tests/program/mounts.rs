@@ -7,10 +7,9 @@ use std::time::{Duration, Instant};
 
 use batchstep::spec::Experiment;
 use batchstep::spec::plan::Plan;
-use batchstep::store::Table;
 
 use crate::needs;
-use crate::support::{Folder, batchstep, ends, exits, has, kill, parts, planted, start, stderr, until, write};
+use crate::support::{Folder, batchstep, ends, exits, has, kill, numbers, parts, planted, start, stderr, until, write};
 
 fn spec() -> String {
     planted(
@@ -23,13 +22,11 @@ fn spec() -> String {
 
 /// For each visit, its block, its cell, and its number of rows.
 fn visits(run: &Path) -> BTreeMap<i64, [i64; 3]> {
-    let table = Table::read(run, &["visit", "block", "cell"]).expect("a table");
-    let column = |name: &str| table.numbers(name).expect("numbers");
-    let (visit, block, cell) = (column("visit"), column("block"), column("cell"));
     let mut visits = BTreeMap::new();
-    for row in 0..table.rows() {
-        let entry = visits.entry(visit[row] as i64).or_insert([block[row] as i64, cell[row] as i64, 0]);
-        assert_eq!(entry[..2], [block[row] as i64, cell[row] as i64], "a visit has one cell");
+    for row in numbers(run, ["visit", "block", "cell"]).expect("a table") {
+        let [visit, block, cell] = row.map(|number| number as i64);
+        let entry = visits.entry(visit).or_insert([block, cell, 0]);
+        assert_eq!(entry[..2], [block, cell], "a visit has one cell");
         entry[2] += 1;
     }
     visits

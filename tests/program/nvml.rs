@@ -68,6 +68,13 @@ const GPUS: [Recorded; 8] = [
     },
 ];
 
+/// What doctor says with the library in this folder, whose answers are in its file `facts`.
+fn doctor(folder: &Folder, facts: &str) -> String {
+    write(folder, "facts", facts);
+    let output = batchstep(folder).arg("doctor").env("LD_LIBRARY_PATH", &**folder).output();
+    stdout(&output.expect("the program starts"))
+}
+
 #[test]
 fn doctor_names_each_recorded_gpu_and_the_lanes_that_its_link_lacks() {
     let folder = Folder::new();
@@ -75,10 +82,7 @@ fn doctor_names_each_recorded_gpu_and_the_lanes_that_its_link_lacks() {
         return;
     }
     for Recorded { facts, gpu, link } in &GPUS {
-        write(&folder, "facts", facts);
-        let mut program = batchstep(&folder);
-        let output = program.arg("doctor").env("LD_LIBRARY_PATH", &*folder).output().expect("the program starts");
-        let text = stdout(&output);
+        let text = doctor(&folder, facts);
         let line = |subject: &str| text.lines().find(|line| line.contains(subject)).unwrap_or_default().to_owned();
         let (of_gpu, of_link) = (line("GPU 0  "), line("PCIe link of GPU 0"));
         assert!(of_gpu.starts_with(gpu.0) && gpu.1.iter().all(|words| of_gpu.contains(words)), "{text}");
@@ -95,10 +99,7 @@ fn doctor_says_why_nvml_cannot_begin() {
     if !shared_library(LIBRARY, &folder.join("libnvidia-ml.so.1")) {
         return;
     }
-    write(&folder, "facts", "init !18\n");
-    let mut program = batchstep(&folder);
-    let output = program.arg("doctor").env("LD_LIBRARY_PATH", &*folder).output().expect("the program starts");
-    let text = stdout(&output);
+    let text = doctor(&folder, "init !18\n");
     let line = text.lines().find(|line| line.contains("NVML")).unwrap_or_default();
     assert!(line.starts_with("missing") && line.contains("mismatch"), "{text}");
 }

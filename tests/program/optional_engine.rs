@@ -48,7 +48,9 @@ fn an_optional_engine_that_is_missing_is_left_out_with_a_notice() {
     // Without the word, its absence ends the run.
     write(&folder, "needed.toml", &SPEC.replace("optional = [\"torch\"]\n", ""));
     let output = without_python(&["run", "needed.toml", "--out", "needed"]);
-    assert!(output.status.code() == Some(2) && stderr(&output).contains("help: "), "{}", stderr(&output));
+    assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
+    has(&stderr(&output), &["/nonexistent/python3", "help: ", "pip install torch"]);
+    assert!(!folder.join("needed").exists());
 }
 
 /// A spec for a GPU runs the part that a CPU can run, says what it leaves out, and can be resumed like this.

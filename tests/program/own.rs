@@ -99,6 +99,10 @@ fn an_option_that_cannot_be_read_is_named() {
         (&["--env", "A=1,1"], "--env A=1,1: this value is in the list already"),
         (&["--set", "n=2,2"], "--set n=2,2: this value is in the list already"),
         (&["--set", "x=4"], "--set x=4: an argument cannot be called `x`"),
+        (
+            &["--set", "n=1,None"],
+            "--set n: `None` cannot be given: a value is a number, a text or a truth value\n  help: leave",
+        ),
         (&["--set", "1n=2"], "--set 1n=2: `1n` can't be the name of an argument"),
         (&["--batch-size", "1-64"], "--batch-size: `1-64` is not a range, and no list of whole numbers\n  help: for"),
         (&["--batch-size", "0,1"], "--batch-size 0,1: expected a whole number from 1 to"),

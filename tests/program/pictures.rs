@@ -10,11 +10,7 @@ use batchstep::chart::Chart;
 use batchstep::chart::figures::Figures;
 use batchstep::units::human;
 
-use crate::support::has;
-
-fn root() -> &'static Path {
-    Path::new(env!("CARGO_MANIFEST_DIR"))
-}
+use crate::support::{has, root};
 
 /// The texts of a chart that batchstep drew.
 fn texts(picture: &Path) -> String {

@@ -1,12 +1,7 @@
 //! The main job from the spec to the jumps, on a known truth.
 
-use crate::support::{Folder, ends, experiment, parsed, planted, read, run, stderr, stdout, synthetic, write};
+use crate::support::{Folder, ends, experiment, json, parsed, planted, read, run, stderr, stdout, synthetic, write};
 use serde_json::Value;
-
-fn jumps(folder: &std::path::Path, path: &str) -> Value {
-    let output = ends(0, folder, &["jumps", path, "--format", "json"]);
-    parsed(&stdout(&output))
-}
 
 fn after(document: &Value) -> Vec<i64> {
     let jumps = document["series"][0]["jumps"].as_array().expect("a list");
@@ -29,7 +24,7 @@ fn the_synthetic_experiment_finds_exactly_the_planted_jumps() {
     ] {
         assert!(directory.join(file).is_file(), "{file} is missing");
     }
-    let document = jumps(folder, "results/synthetic");
+    let document = json(folder, &["jumps", "results/synthetic"]);
     assert_eq!(document["version"], 1);
     assert_eq!(after(&document), [16, 32, 48, 64]);
     // Planted: 4, 5, 6 and 7 ms; drift raises all of them by up to 3 %.
@@ -61,7 +56,7 @@ fn a_run_without_jumps_finds_none() {
     let spec = "version = 1\nname = \"flat\"\n[sweep]\nexecutes = 8\n[engine]\nname = \"synthetic\"\n[synthetic]\nbase = \"5ms\"\nslope = \"1ms\"\nnoise = { sd = \"1%\", outliers = \"2%\", outlier_size = \"50%\" }\ndrift = { amplitude = \"5%\", steps = 800 }\n[measure]\nblocks = { min = 6, max = 6 }\n";
     let folder = Folder::with("flat.toml", spec);
     ends(0, &folder, &["run", "flat.toml"]);
-    let document = jumps(&folder, "results/flat");
+    let document = json(&folder, &["jumps", "results/flat"]);
     assert_eq!(after(&document), [] as [i64; 0]);
     // Six visits of five steps of 1 %, 70 sizes: from some tenths of a percent to some percent.
     let detectable = document["series"][0]["detectable"].as_f64().expect("a number");
@@ -107,25 +102,6 @@ fn a_second_run_keeps_the_first() {
     assert!(folder.join("results/twice/steps.parquet").is_file());
     let output = ends(0, &folder, &["run", "twice.toml", "--resume"]);
     assert!(stderr(&output).contains("nothing is left to resume"));
-}
-
-#[test]
-fn a_comparison_names_the_slower_cells_and_can_fail_a_build() {
-    let folder = Folder::new();
-    let spec = |name: &str, seed: u32, jumps: &str| {
-        let truth = format!("seed = {seed}\njumps = {jumps}\nnoise = {{ sd = \"0.5%\" }}");
-        planted(name, "\"1..=20\"", &truth, "blocks = { min = 8, max = 8 }")
-    };
-    write(&folder, "a.toml", &spec("a", 1, "[]"));
-    write(&folder, "b.toml", &spec("b", 2, "[{ after = 15, size = \"5ms\" }]"));
-    ends(0, &folder, &["run", "a.toml", "b.toml"]);
-    let output = ends(0, &folder, &["compare", "results/a", "results/b"]);
-    let slower =
-        |text: &str| text.lines().filter(|line| line.trim_end().ends_with("SLOWER") && line.contains("ms")).count();
-    assert_eq!(slower(&stdout(&output)), 5, "{}", stdout(&output));
-    ends(1, &folder, &["compare", "results/a", "results/b", "--fail-on", "slower"]);
-    ends(0, &folder, &["compare", "results/b", "results/a", "--fail-on", "slower"]);
-    ends(2, &folder, &["compare", "results/a", "results/b", "--margin", "0.01"]);
 }
 
 #[test]

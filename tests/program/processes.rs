@@ -3,7 +3,7 @@
 use batchstep::store::Table;
 
 use crate::needs;
-use crate::support::{Folder, batchstep, ends, has, read, run, stderr, stdout, write};
+use crate::support::{Folder, batchstep, ends, executable, has, read, run, stderr, stdout};
 
 const SPEC: &str = r#"version = 1
 name = "p"
@@ -76,10 +76,8 @@ done
 
 #[test]
 fn a_process_that_dies_ends_its_cells_and_not_the_run() {
-    use std::os::unix::fs::PermissionsExt;
     let folder = Folder::with("p.toml", &SPEC.replace("scaling = [\"weak\", \"strong\"]", ""));
-    let python = write(&folder, "python3", DIES);
-    std::fs::set_permissions(&python, std::fs::Permissions::from_mode(0o755)).expect("a program");
+    let python = executable(&folder, "python3", DIES);
     let mut command = batchstep(&folder);
     let output = command.args(["run", "p.toml", "--device", "cpu"]).env("BATCHSTEP_PYTHON", &python).output();
     let output = output.expect("the program starts");

@@ -6,7 +6,7 @@ use std::process::Output;
 use batchstep::store::{Table, files};
 
 use crate::needs::shared_library;
-use crate::support::{Folder, batchstep, parsed, read, stderr, write};
+use crate::support::{Folder, PIPELINE, TRAINING, batchstep, parsed, read, stderr, write};
 
 const SPEC: &str = "version = 1\nname = \"q\"\n[model]\nname = \"mlp\"\n[sweep]\nbatch_size = [4, 8, 16, 32]\n[train]\nprecision = \"fp32\"\n\
                     loss = \"mean_squared_error\"\n[engine]\nname = \"cpu\"\n[measure]\nblocks = { min = 3, max = 3 }\nsteps_per_visit = 2\n";
@@ -49,20 +49,10 @@ fn a_checked_engine_says_so_once_and_every_row_has_it() {
 
 const FIT: &str = "version = 1\nkind = \"fit\"\nname = \"q\"\n[sweep]\nbatch_size = [16]\n[engine]\nname = \"cpu\"\n[measure]\nepochs = 2\n";
 
-const TRAINING: &str = "version = 1\nkind = \"training\"\nname = \"q\"\n[model]\nname = \"small\"\n[[model.layers]]\ntype = \"max_pool2d\"\nkernel = 2\n\
-                        [[model.layers]]\ntype = \"flatten\"\n[[model.layers]]\ntype = \"dense\"\nout_features = 10\n\
-                        [train]\nprecision = \"fp32\"\n[engine]\nname = \"cpu\"\n[sweep]\nbatch_size = [30]\n\
-                        [data]\nsource = \"digits\"\nexamples = 60\ntest_examples = 10\n[measure]\nrepetitions = 1\nwarmup_steps = 1\n";
-
-const PIPELINE: &str = "version = 1\nkind = \"pipeline\"\nname = \"q\"\n[model]\nname = \"small\"\n[[model.layers]]\ntype = \"max_pool2d\"\nkernel = 4\n\
-                        [[model.layers]]\ntype = \"flatten\"\n[[model.layers]]\ntype = \"dense\"\nout_features = 10\n\
-                        [sweep]\nbatch_size = [4]\n[engine]\nname = \"cpu\"\nthreads = 1\n[data]\nimages = 8\nsize = 16\nformat = \"raw\"\n\
-                        [measure]\nrepetitions = 1\nstage_time = \"4ms\"\ntogether_time = \"8ms\"\n";
-
 #[test]
 fn fits_trainings_and_pipelines_are_checked_as_sweeps_are() {
     for (spec, file) in [(FIT, files::FIT), (TRAINING, files::EPOCHS), (PIPELINE, files::PIPELINE)] {
-        let folder = Folder::with("q.toml", spec);
+        let folder = Folder::with("q.toml", &spec.replace("\"auto\"", "\"cpu\""));
         let said = stderr(&run(&folder, &["--qualify", "always"]));
         assert!(said.contains("checking cpu's step of"), "{said}");
         assert_eq!(qualified_in(&folder, file), [Some(1.0)]);

@@ -1,6 +1,6 @@
 //! Several runs compared: in one picture, and cell by cell.
 
-use crate::support::{Folder, ends, parsed, planted, read, rows, run, stderr, stdout, tidy, write};
+use crate::support::{Folder, ends, parsed, planted, read, refused, rows, run, stderr, stdout, tidy, write};
 
 /// Six blocks of 40 batch sizes of a line with a jump of 30 % after each of `jumps`; times in ms, times `factor`, with 0.2 % of noise.
 fn csv(seed: u64, factor: f64, jumps: &[u32]) -> String {
@@ -59,6 +59,7 @@ fn several_runs_are_compared_with_the_first_and_with_each_other() {
         assert!(lines.iter().any(|line| line.starts_with(start)), "{text}\nlacks: {start}");
     }
     assert_eq!(compared(&["slower.csv", "again.csv", "base.csv"]).status.code(), Some(0));
+    refused(&folder, &["compare", "base.csv", "slower.csv", "--margin", "0.01"], &["`0.01` is not a margin"]);
 }
 
 /// Six blocks of 12 batch sizes in which every run is slower or faster as a whole by what `run` says; times in ms, with 0.2 % of noise.

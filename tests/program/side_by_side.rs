@@ -1,38 +1,16 @@
 //! candle and PyTorch together with the CPU engine, in one run.
 
-use std::process::Output;
-
 use batchstep::store::Table;
 
 use crate::needs;
-use crate::support::{self, Folder, batchstep, has, read, stderr, stdout, write};
+use crate::support::{Folder, has, read, run, stderr, stdout};
 
 const SPEC: &str = "version = 1\nname = \"beside\"\n[model]\nname = \"mnist_cnn\"\n[sweep]\nbatch_size = [1, 2]\n[train]\nprecision = \"fp32\"\n[engine]\nname = [\"cpu\", \"candle\", \"torch\"]\n[measure]\nblocks = { min = 2, max = 2 }\nsteps_per_visit = 1\n";
 
-fn run(folder: &std::path::Path, python: Option<&str>) -> Output {
-    write(folder, "beside.toml", SPEC);
-    let mut command = batchstep(folder);
-    command.args(["run", "beside.toml", "--device", "cpu", "--details"]);
-    if let Some(python) = python {
-        command.env("BATCHSTEP_PYTHON", python);
-    }
-    command.output().expect("the program starts")
-}
-
-#[test]
-fn without_python_the_run_is_refused_before_it_begins() {
-    let folder = Folder::new();
-    let output = run(&folder, Some("/nonexistent/python3"));
-    assert_eq!(output.status.code(), Some(2));
-    let message = stderr(&output);
-    assert!(message.contains("/nonexistent/python3") && message.contains("pip install torch"), "{message}");
-    assert!(!folder.join("results").exists());
-}
-
 #[test]
 fn a_run_of_three_engines_ends_with_their_ratios() {
-    let folder = Folder::new();
-    let output = run(&folder, None);
+    let folder = Folder::with("beside.toml", SPEC);
+    let output = run(&folder, &["run", "beside.toml", "--device", "cpu", "--details"]);
     if output.status.code() == Some(2) && stderr(&output).contains("BATCHSTEP_PYTHON") {
         return needs::missing("torch", stderr(&output));
     }
@@ -57,7 +35,7 @@ fn a_run_of_three_engines_ends_with_their_ratios() {
         // PyTorch draws its own dropout masks.
         assert!((cpu - candle).abs() < 1e-4 * cpu && torch.is_finite(), "{cpu} {candle} {torch}");
     }
-    let again = support::run(&folder, &["compare", "results/beside"]);
+    let again = run(&folder, &["compare", "results/beside"]);
     assert_eq!(again.status.code(), Some(0), "{}", stderr(&again));
     assert!(text.contains(&stdout(&again)), "the stored data give the same tables");
     let environment = read(&path, "environment.json");

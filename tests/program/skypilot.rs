@@ -4,11 +4,13 @@ use std::path::Path;
 use std::process::{Command, Output};
 
 use crate::needs;
-use crate::support::{Folder, stderr, stdout, write};
+use crate::support::{Folder, executable, read, root, stderr, stdout, write};
+
+const SWEEP: &str = "scripts/skypilot/sweep.yaml";
 
 /// `scripts/skypilot/check` on this file; `None`, and a recorded skip, if it lacks something.
 fn check(file: &Path) -> Option<Output> {
-    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("scripts/skypilot/check");
+    let script = root().join("scripts/skypilot/check");
     let environment = std::env::var_os("VIRTUAL_ENV").map(|home| Path::new(&home).join("bin/python"));
     let python = environment.filter(|python| python.is_file()).unwrap_or_else(|| "python3".into());
     let output = match Command::new(&python).arg(script).arg(file).output() {
@@ -25,13 +27,9 @@ fn check(file: &Path) -> Option<Output> {
     Some(output)
 }
 
-fn sweep() -> std::path::PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("scripts/skypilot/sweep.yaml")
-}
-
 #[test]
 fn the_task_file_is_valid_by_skypilots_schemas() {
-    let Some(output) = check(&sweep()) else { return };
+    let Some(output) = check(&root().join(SWEEP)) else { return };
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     assert!(stdout(&output).contains("ok: "), "{}", stdout(&output));
 }
@@ -39,7 +37,7 @@ fn the_task_file_is_valid_by_skypilots_schemas() {
 #[test]
 fn a_wrong_task_file_is_refused_with_the_place() {
     let folder = Folder::new();
-    let text = std::fs::read_to_string(sweep()).expect("readable");
+    let text = read(root(), SWEEP);
     let wrong = text.replace("name: batchstep", "nme: batchstep").replace("disk_size", "disk").replace("_CACHED", "S");
     let file = write(&folder, "wrong.yaml", &wrong);
     let Some(output) = check(&file) else { return };
@@ -53,7 +51,7 @@ fn a_wrong_task_file_is_refused_with_the_place() {
 #[test]
 fn each_node_of_a_task_runs_a_shard_into_its_own_folder() {
     let folder = Folder::new();
-    let text = std::fs::read_to_string(sweep()).expect("readable");
+    let text = read(root(), SWEEP);
     let (_, script) = text.split_once("\nrun: |\n").expect("a script");
     let bin = folder.join("batchstep/bin");
     std::fs::create_dir_all(&bin).expect("a folder");
@@ -61,9 +59,7 @@ fn each_node_of_a_task_runs_a_shard_into_its_own_folder() {
     let programs =
         [("nvidia-smi", "echo 'NVIDIA H200'"), ("batchstep", "[ \"$1\" = doctor ] || { echo \"$@\"; exit $CODE; }")];
     for (name, body) in programs {
-        use std::os::unix::fs::PermissionsExt;
-        let path = write(&bin, name, &format!("#!/bin/sh\n{body}\n"));
-        std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o755)).expect("permitted");
+        executable(&bin, name, &format!("#!/bin/sh\n{body}\n"));
     }
     let run = |nodes: &str, rank: &str, code: &str| {
         let mut command = Command::new("bash");

@@ -18,7 +18,5 @@ fn a_file_of_that_name_comes_first_and_an_unknown_name_says_where_to_look() {
     let folder = Folder::new();
     write(&folder, "quickstart", "version = 2\n");
     refused(&folder, &["run", "quickstart", "--dry-run"], &["the key `name` is missing"]);
-
     refused(&folder, &["run", "quickstrat"], &["`batchstep specs` lists"]);
-    refused(&folder, &["specs", "quickstrat"], &["no spec `quickstrat`"]);
 }

@@ -6,7 +6,9 @@ use std::process::{Child, Command, Output, Stdio};
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
+use batchstep::error::Result;
 use batchstep::random::Rng;
+use batchstep::store::Table;
 use serde_json::Value;
 
 use crate::needs;
@@ -176,9 +178,36 @@ pub fn read(folder: &Path, name: impl AsRef<Path>) -> String {
     std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
+/// A program of that name and text.
+pub fn executable(folder: &Path, name: &str, text: &str) -> PathBuf {
+    let path = write(folder, name, text);
+    std::fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o755)).expect("permitted");
+    path
+}
+
+/// The rows of some columns of numbers.
+pub fn numbers<const N: usize>(run: &Path, names: [&str; N]) -> Result<Vec<[f64; N]>> {
+    let table = Table::read(run, &names)?;
+    let columns = names.map(|name| table.numbers(name).expect("numbers"));
+    Ok((0..table.rows()).map(|row| columns.each_ref().map(|column| column[row])).collect())
+}
+
 /// A document of JSON.
 pub fn parsed(text: &str) -> Value {
     serde_json::from_str(text).unwrap_or_else(|error| panic!("{error}: {text}"))
+}
+
+/// Its result as JSON.
+pub fn json(folder: &Path, arguments: &[&str]) -> Value {
+    let output = run(folder, &[arguments, &["--format", "json"]].concat());
+    serde_json::from_str(&stdout(&output)).unwrap_or_else(|error| panic!("{error}: {}", stderr(&output)))
+}
+
+/// The jumps of the first series of a run in `results`: after, size, low, high.
+pub fn jumps(folder: &Path, name: &str) -> Vec<[f64; 4]> {
+    let document = parsed(&read(folder, format!("results/{name}/jumps.json")));
+    let jump = |jump: &Value| ["after", "size", "low", "high"].map(|key| jump[key].as_f64().expect("a number"));
+    document["series"][0]["jumps"].as_array().expect("a list").iter().map(jump).collect()
 }
 
 /// The run of the program's own spec `synthetic`, in `results/synthetic` of the folder; measured once for all tests that read it.
@@ -201,8 +230,24 @@ pub fn synthetic() -> &'static Synthetic {
     })
 }
 
+/// The repository.
+pub fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
 /// A spec of the repository.
 pub fn experiment(name: &str) -> String {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("experiments").join(name);
-    path.to_str().expect("UTF-8 path").to_string()
+    root().join("experiments").join(name).to_str().expect("UTF-8 path").to_string()
 }
+
+/// A training of a small network, by the engine that the program chooses.
+pub const TRAINING: &str = "version = 1\nkind = \"training\"\nname = \"training\"\n[model]\nname = \"small\"\n[[model.layers]]\ntype = \"flatten\"\n\
+                            [[model.layers]]\ntype = \"dense\"\nout_features = 10\n[sweep]\nbatch_size = 20\n[train]\nprecision = \"fp32\"\n\
+                            [engine]\nname = \"auto\"\n[data]\nsource = \"digits\"\nexamples = 40\ntest_examples = 20\n\
+                            [measure]\nrepetitions = 1\nwarmup_steps = 0\n";
+
+/// Its input pipeline, likewise.
+pub const PIPELINE: &str = "version = 1\nkind = \"pipeline\"\nname = \"pipeline\"\n[model]\nname = \"small\"\n[[model.layers]]\ntype = \"flatten\"\n\
+                            [[model.layers]]\ntype = \"dense\"\nout_features = 10\n[sweep]\nbatch_size = 4\n[train]\nprecision = \"fp32\"\n\
+                            [engine]\nname = \"auto\"\n[data]\nimages = 8\nsize = 16\nformat = \"png\"\ncache = \"warm\"\n\
+                            [measure]\nrepetitions = 1\nstage_time = \"4ms\"\ntogether_time = \"8ms\"\n";

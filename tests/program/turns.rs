@@ -1,12 +1,11 @@
 //! Two versions measured in turns and compared round by round; and what two runs at different times cannot show.
 
-use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Child;
 
 use crate::support::{
-    Folder, batchstep, ends, has, kill, planted, read, refused, rows, run, signal, start, stderr, stdout, tidy, until,
-    write,
+    Folder, batchstep, ends, executable, has, kill, planted, read, refused, rows, run, signal, start, stderr, stdout,
+    tidy, until, write,
 };
 
 fn spec(name: &str, base_ms: u32) -> String {
@@ -17,8 +16,7 @@ fn spec(name: &str, base_ms: u32) -> String {
 /// A program of that name, which runs batchstep behind some lines of shell.
 fn script(folder: &Path, name: &str, lines: &str) -> String {
     let text = format!("#!/bin/sh\n{lines}\nexec '{}' \"$@\"\n", env!("CARGO_BIN_EXE_batchstep"));
-    let path = write(folder, name, &text);
-    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).expect("executable");
+    executable(folder, name, &text);
     format!("./{name}")
 }
 

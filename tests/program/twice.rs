@@ -1,7 +1,6 @@
 //! The same experiment twice gives the same answer.
 
-use crate::support::{Folder, ends, has, parsed, planted, stdout, write};
-use serde_json::Value;
+use crate::support::{Folder, ends, has, jumps, planted, stdout, write};
 
 /// A run as long as the quickstart, with planted jumps and a device that gets warm; only the noise differs.
 fn spec(name: &str, seed: u32) -> String {
@@ -10,15 +9,6 @@ fn spec(name: &str, seed: u32) -> String {
     let noise = "{ sd = \"0.2%\", visits = \"0.1%\" }";
     let truth = format!("base = \"20ms\"\nslope = \"2ms\"\njumps = [{jumps}]\nnoise = {noise}\nseed = {seed}");
     planted(name, "\"1..=70\"", &truth, "blocks = { min = 10, max = 10 }\nsteps_per_visit = 3")
-}
-
-/// After, size, low, high.
-fn jumps(folder: &std::path::Path, name: &str) -> Vec<[f64; 4]> {
-    let text = std::fs::read_to_string(folder.join("results").join(name).join("jumps.json")).expect("a file");
-    let document = parsed(&text);
-    let number = |jump: &Value, key: &str| jump[key].as_f64().expect("a number");
-    let jump = |jump: &Value| ["after", "size", "low", "high"].map(|key| number(jump, key));
-    document["series"][0]["jumps"].as_array().expect("a list").iter().map(jump).collect()
 }
 
 #[test]

@@ -1,18 +1,17 @@
 //! The table of all methods on series with a known truth: how well each finds the jumps, and how long it takes.
 //!
 //! ```text
-//! cargo run --release --example compare_methods -- shapes [--seeds 0..20] [--only WORD,...] [--methods ours,pelt,...] [--write DIR] [--errors] [--markdown]
+//! cargo run --release --example compare_methods -- shapes [--seeds 0..20] [--only WORD,...] [--methods ours,pelt,...] [--errors] [--markdown]
 //! cargo run --release --example compare_methods -- DIR...
 //! ```
 //!
 //! `shapes` draws the families of `batchstep_detect::shapes`; the words `development` and `held-out` stand for those of `SPLIT.md`. Each DIR holds `truth.json` and `series/<id>.csv` with the columns batch_size, rep,
-//! order, time_ms; `--write` writes the shapes like that; `--errors` lists the series with
+//! order, time_ms; `--errors` lists the series with
 //! a wrong or missing jump; `--markdown` prints one table of all methods. F1 is pooled within a family and averaged over the families that have jumps, clean
 //! shares over those that have series without (in DIR, short staircases are a family of their own, so that their many steps do not drown the
 //! rest). A jump that the truth calls not required costs nothing, found or missed. The time of ours includes 1,000 resamples; the
 //! others have none.
 
-use std::collections::BTreeMap;
 use std::error::Error;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -23,7 +22,7 @@ use batchstep_detect::detect::{Findings, Observation, Settings, detect};
 use batchstep_detect::shapes::tally::Tally;
 use batchstep_detect::shapes::truth::Change;
 use batchstep_detect::shapes::{Family, Labelled};
-use serde_json::{Map, Value, json};
+use serde_json::Value;
 
 type Failure = Box<dyn Error>;
 
@@ -34,7 +33,6 @@ struct Options {
     seeds: std::ops::Range<u64>,
     only: Vec<String>,
     methods: Vec<String>,
-    write: Option<PathBuf>,
     /// Lists the series with an error.
     errors: bool,
     markdown: bool,
@@ -59,13 +57,7 @@ fn main() -> Result<(), Failure> {
         read?.concat()
     };
     if all.is_empty() {
-        return Err(
-            "usage: compare_methods shapes [--seeds A..B] [--only WORD,...] [--methods ...] [--write DIR] | DIR..."
-                .into(),
-        );
-    }
-    if let Some(folder) = &options.write {
-        return write(folder, &all, options.seeds.start);
+        return Err("usage: compare_methods shapes [--seeds A..B] [--only WORD,...] [--methods ...] | DIR...".into());
     }
     let quiet = all.iter().filter(|series| series.quiet).count();
     println!("{} series, {quiet} of them without a jump", all.len());
@@ -106,15 +98,8 @@ fn print_markdown(columns: &[Column]) {
 }
 
 fn options() -> Result<Options, Failure> {
-    let mut options = Options {
-        seeds: 0..20,
-        only: vec![],
-        methods: vec![],
-        write: None,
-        errors: false,
-        markdown: false,
-        folders: vec![],
-    };
+    let mut options =
+        Options { seeds: 0..20, only: vec![], methods: vec![], errors: false, markdown: false, folders: vec![] };
     let mut arguments = std::env::args().skip(1);
     let words = |text: String| text.split(',').map(str::to_string).collect::<Vec<_>>();
     while let Some(argument) = arguments.next() {
@@ -129,7 +114,6 @@ fn options() -> Result<Options, Failure> {
             "--methods" => options.methods = words(value()?),
             "--markdown" => options.markdown = true,
             "--errors" => options.errors = true,
-            "--write" => options.write = Some(value()?.into()),
             _ => options.folders.push(argument.into()),
         }
     }
@@ -177,20 +161,7 @@ fn findings(method: Method, observations: &[Observation]) -> Findings {
 fn print(Column { method, families, all }: &Column) {
     println!("\n{method}");
     println!(
-        "{:<24}{:>7}{:>7}{:>11}{:>8}{:>7}{:>7}{:>8}{:>8}{:>8}{:>8}{:>9}{:>9}",
-        "family",
-        "series",
-        "jumps",
-        "precision",
-        "recall",
-        "F1",
-        "F1 +-1",
-        "clean",
-        "signs",
-        "size",
-        "covers",
-        "ms mean",
-        "ms most"
+        "family                   series  jumps  precision  recall     F1 F1 +-1   clean   signs    size  covers  ms mean  ms most"
     );
     for (family, tally) in families {
         println!("{}", row(family, tally));
@@ -272,37 +243,5 @@ fn change(jump: &Value, x: &[f64]) -> Option<Change> {
         largest: size,
         required: jump["required"].as_bool()?,
         pattern: jump["pattern"].as_bool().unwrap_or(false),
-    })
-}
-
-/// `series/<id>.csv` in milliseconds, and `truth.json`.
-fn write(folder: &Path, all: &[Labelled], first_seed: u64) -> Result<(), Failure> {
-    std::fs::create_dir_all(folder.join("series"))?;
-    let mut truth = Map::new();
-    let mut seeds: BTreeMap<&str, u64> = BTreeMap::new();
-    for series in all {
-        let seed = seeds.entry(&series.family).or_insert(first_seed);
-        let id = format!("{}-{seed}", series.family.replace(|c: char| !c.is_alphanumeric(), "_"));
-        *seed += 1;
-        let mut text = "batch_size,rep,order,time_ms\n".to_string();
-        let (mut x, mut repetition) = (f64::NAN, 0);
-        for (order, observation) in series.observations.iter().enumerate() {
-            repetition = if observation.x == x { repetition + 1 } else { 0 };
-            x = observation.x;
-            writeln!(text, "{x},{repetition},{order},{}", 1e3 * observation.y)?;
-        }
-        std::fs::write(folder.join("series").join(format!("{id}.csv")), text)?;
-        let jumps: Vec<Value> = series.changes.iter().map(|change| described(change, &series.x)).collect();
-        truth.insert(id, json!({"family": series.family, "jumps": jumps, "quiet": series.quiet, "period": null}));
-    }
-    std::fs::write(folder.join("truth.json"), serde_json::to_string_pretty(&truth)?)?;
-    println!("{} series in {}", all.len(), folder.display());
-    Ok(())
-}
-
-fn described(change: &Change, x: &[f64]) -> Value {
-    json!({
-        "after": x[change.at], "first": x[change.first], "last": x[change.last], "size_ms": 1e3 * change.size,
-        "direction": if change.size < 0.0 { "down" } else { "up" }, "required": change.required, "pattern": change.pattern,
     })
 }

@@ -67,10 +67,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let count: u64 = std::env::args().nth(1).map_or(Ok(400), |count| count.parse())?;
     let asked = std::env::args().nth(2);
     let wanted = |name: &str| asked.as_deref().is_none_or(|asked| asked == name);
-    println!(
-        "{:>34} {:>8} {:>13}  {:>6} {:>6} {:>6} {:>6} {:>6}",
-        "series", "a jump", "95 %", "KS", "<=0.01", "<=0.05", "<=0.10", "<=0.50"
-    );
+    println!("                            series   a jump          95 %      KS <=0.01 <=0.05 <=0.10 <=0.50");
     if wanted("kinds") {
         kinds(count);
     }
@@ -87,43 +84,44 @@ fn main() -> Result<(), Box<dyn Error>> {
 }
 
 fn rates(count: u64) {
-    let mut all: BTreeMap<Class, Vec<(Vec<Observation>, u64)>> = BTreeMap::new();
-    let mut add = |seen: Vec<Observation>, seed: u64| all.entry(class(&seen)).or_default().push((seen, seed));
+    let mut all: Vec<Series> = Vec::new();
     for (_, noise, reps) in KINDS {
         for (place, (_, curve)) in (0..).zip(CURVES) {
             for i in 0..count {
                 let seed = 1_000_000 * place + 10_000 * u64::from(reps) + i;
                 let plain = series(curve, noise, reps, seed);
                 if reps > 1 && !matches!(noise, Scatter::Blocks) {
-                    add(in_blocks(&plain, reps, seed), i);
+                    all.push((in_blocks(&plain, reps, seed), i));
                 }
-                add(plain, i);
+                all.push((plain, i));
             }
         }
     }
     for family in Family::all().filter(|family| has_none(family) && family.for_development()) {
-        (0..count).for_each(|i| add(family.series(2 * i + 1).observations, i));
+        all.extend((0..count).map(|i| (family.series(2 * i + 1).observations, i)));
     }
     print(all);
 }
 
 fn held_out(count: u64, first: u64) {
-    let mut all: BTreeMap<Class, Vec<(Vec<Observation>, u64)>> = BTreeMap::new();
-    for family in Family::all().filter(|family| has_none(family) && !family.for_development()) {
-        for seed in (first..).filter(|seed| family.is_quiet(*seed)).take(count as usize) {
-            let seen = family.series(seed).observations;
-            all.entry(class(&seen)).or_default().push((seen, seed));
-        }
-    }
-    print(all);
+    let families = Family::all().filter(|family| has_none(family) && !family.for_development());
+    print(families.flat_map(|family| {
+        let seeds: Vec<u64> = (first..).filter(|seed| family.is_quiet(*seed)).take(count as usize).collect();
+        seeds.into_iter().map(move |seed| (family.series(seed).observations, seed))
+    }));
 }
 
 fn has_none(family: &Family) -> bool {
     family.with_quiet && family.series(1).changes.is_empty()
 }
 
-fn print(all: BTreeMap<Class, Vec<(Vec<Observation>, u64)>>) {
-    for (class, series) in all {
+/// A series, and a seed for its detection.
+type Series = (Vec<Observation>, u64);
+
+fn print(all: impl IntoIterator<Item = Series>) {
+    let mut by_class: BTreeMap<Class, Vec<Series>> = BTreeMap::new();
+    all.into_iter().for_each(|series| by_class.entry(class(&series.0)).or_default().push(series));
+    for (class, series) in by_class {
         println!("{:>34} {}", format!("{class:?}"), Counts::of(series.into_iter()));
     }
 }
@@ -177,8 +175,7 @@ struct Counts {
 }
 
 impl Counts {
-    /// Counts over `all` series, each with a seed for the detection.
-    fn of(all: impl Iterator<Item = (Vec<Observation>, u64)>) -> Self {
+    fn of(all: impl Iterator<Item = Series>) -> Self {
         let mut counts = Self::default();
         for (observations, seed) in all {
             let findings = detect(&observations, &Settings { seed, ..Settings::default() });

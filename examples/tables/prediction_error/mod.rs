@@ -21,10 +21,9 @@ use std::error::Error;
 use std::path::{Path, PathBuf};
 
 use batchstep::chart::{self, Chart, Paper, PredictedPoint, Prediction};
-use batchstep::predict::database::{self, Database};
 use batchstep::predict::model::Estimate;
 
-use crate::arguments;
+use crate::{arguments, collected};
 use batch_sizes::{after_jumps, batch_sizes, beyond};
 use networks::{named_networks, other_networks, table_of, threads};
 use table::Case;
@@ -55,17 +54,7 @@ pub fn run() -> Result<(), Failure> {
         );
     };
     let folder = std::env::temp_dir().join(format!("prediction-error-{}", std::process::id()));
-    let collected: Vec<PathBuf> = runs.iter().cloned().chain(four.clone()).collect();
-    let mut refused = Vec::new();
-    database::collect(&collected, &folder, &mut |_, outcome| {
-        if let database::Outcome::Refused(error) = outcome {
-            refused.push(error.to_string());
-        }
-    })?;
-    if !refused.is_empty() {
-        return Err(refused.join("\n").into());
-    }
-    let database = Database::open(&folder)?;
+    let database = collected(&runs.iter().cloned().chain(four.clone()).collect::<Vec<_>>(), &folder)?;
     batch_sizes(dense, again)?;
     if let Some((run, again)) = jumps {
         after_jumps(&run, &again)?;

@@ -31,7 +31,7 @@ pub struct Destination {
     pub folder: PathBuf,
     /// Prefix of the file names, so that the charts of several files in one folder do not collide.
     pub stem: Option<String>,
-    pub extension: &'static str,
+    pub extension: String,
     /// What is asked for a figure of a paper.
     pub paper: Paper,
 }
@@ -39,7 +39,7 @@ pub struct Destination {
 impl Destination {
     /// The charts of a run in its folder.
     pub fn in_run(folder: PathBuf) -> Self {
-        Self { folder, stem: None, extension: "png", paper: Paper::default() }
+        Self { folder, stem: None, extension: "png".to_owned(), paper: Paper::default() }
     }
 
     /// Writes a chart under its name. Returns the file written.

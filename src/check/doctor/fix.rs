@@ -5,28 +5,18 @@
 use super::render::on_one_line;
 use super::{Finding, Status};
 
-/// What a thing is for: the earlier ones must work before the later ones can be judged.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Stage {
-    /// Its version says which libraries fit.
-    Driver,
-    Gpu,
-    Libraries,
-    Python,
-    /// What makes measurements quiet.
-    Quiet,
-}
+/// Its version says which libraries fit.
+const DRIVER: u8 = 0;
 
-impl Stage {
-    fn of(subject: &str) -> Self {
-        match subject {
-            "GPU driver" | "NVML" => Self::Driver,
-            "PyTorch" => Self::Python,
-            "CPU" | "memory" | "frequency governor" | "load" | "performance counters" => Self::Quiet,
-            _ if subject.starts_with("GPU ") && subject != "GPU libraries" => Self::Gpu,
-            _ if subject == "GPU" || subject.starts_with("PCIe link") => Self::Gpu,
-            _ => Self::Libraries,
-        }
+/// The earlier ones must work before the later ones can be judged; what makes measurements quiet comes last.
+fn stage(finding: &Finding) -> u8 {
+    match finding.subject.as_str() {
+        "GPU driver" | "NVML" => DRIVER,
+        "GPU libraries" => 2,
+        subject if subject.starts_with("GPU") || subject.starts_with("PCIe link") => 1,
+        "PyTorch" => 3,
+        "CPU" | "memory" | "frequency governor" | "load" | "performance counters" => 4,
+        _ => 2,
     }
 }
 
@@ -35,7 +25,7 @@ pub fn render_fix(findings: &[Finding]) -> String {
     let mut wrong: Vec<&Finding> =
         findings.iter().filter(|finding| finding.status != Status::Ok && finding.remedy.is_some()).collect();
     // Stable: within a stage the order of the findings stays.
-    wrong.sort_by_key(|finding| Stage::of(&finding.subject));
+    wrong.sort_by_key(|finding| stage(finding));
     if wrong.is_empty() {
         return "# Nothing that batchstep looks at needs fixing.\n".to_owned();
     }
@@ -49,8 +39,7 @@ pub fn render_fix(findings: &[Finding]) -> String {
             false => text += &commands.iter().map(|command| format!("{command}\n")).collect::<String>(),
         }
     }
-    let driver = wrong.iter().any(|finding| Stage::of(&finding.subject) == Stage::Driver);
-    text += match driver {
+    text += match wrong.iter().any(|finding| stage(finding) == DRIVER) {
         true => "\n# What to install next depends on the driver: look again before going on.\nbatchstep doctor --fix\n",
         false => "\n# Look again.\nbatchstep doctor\n",
     };

@@ -21,22 +21,25 @@ use crate::device::nvml::{self, GpuFacts};
 use crate::device::python::{self, Python};
 use crate::device::root::FilesystemRoot;
 use crate::engine::torch;
-pub use bundle::Bundle;
+use crate::settings::named;
+pub use bundle::bundle;
 pub use fix::render_fix;
 pub use judge::judge;
 pub use private::Private;
 pub use render::render;
 pub use topology::{Examined, examine_topology, render_topology};
-pub use tried::{Checked, Tried};
+pub use tried::{not_tried, try_by, try_here};
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Status {
-    Ok,
-    /// It is not there. What needs it cannot be done; the rest can.
-    Missing,
-    /// It is there, and something about it touches results.
-    Warning,
+named! {
+    #[derive(Serialize)]
+    #[serde(rename_all = "lowercase")]
+    Status {
+        Ok = "ok",
+        /// It is not there. What needs it cannot be done; the rest can.
+        Missing = "missing",
+        /// It is there, and something about it touches results.
+        Warning = "warning",
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]

@@ -1,6 +1,11 @@
 //! Takes out of a text what names a person, a place or one machine of many: folders that are not the system's, the names of the host and the user,
 //! and identifiers.
 
+use std::sync::LazyLock;
+
+use regex::Regex;
+use serde_json::Value;
+
 use crate::device::account::Account;
 
 /// Folders that every machine of a kind has. What lies elsewhere names its owner, a project or a site.
@@ -31,10 +36,10 @@ const FOLDERS_OF_HOMES: [&str; 12] =
 /// The keys whose values are a path, or several.
 const PATHS: [&str; 3] = ["path", "executable", "folders"];
 
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default)]
 pub struct Private {
-    /// Names of the host and the user.
-    names: Vec<String>,
+    /// Any of the names of the host and the user as a whole word; `None` without names.
+    names: Option<Regex>,
 }
 
 impl Private {
@@ -57,8 +62,9 @@ impl Private {
         let mut names: Vec<String> = names.into_iter().map(|name| name.trim().to_owned()).filter(is_own).collect();
         // A host's full name before its first part.
         names.sort_by_key(|name| std::cmp::Reverse(name.len()));
-        names.dedup();
-        Self { names }
+        let any: Vec<String> = names.iter().map(|name| regex::escape(name)).collect();
+        let whole = format!(r"\b{{start-half}}(?:{})\b{{end-half}}", any.join("|"));
+        Self { names: Regex::new(&whole).ok().filter(|_| !names.is_empty()) }
     }
 
     /// The text without them.
@@ -75,7 +81,6 @@ impl Private {
 
     /// The same for a path, or a list of paths with a colon between two. Unlike in a sentence, what follows a blank belongs to it.
     pub fn hide_paths(&self, list: &str) -> String {
-        let is_path = |text: &str| text.starts_with('/') || text.starts_with("~/");
         if !list.split(':').any(is_path) {
             return self.hide(list);
         }
@@ -83,40 +88,19 @@ impl Private {
         self.without_names(&without_identifiers(&hidden.collect::<Vec<_>>().join(":")))
     }
 
-    /// The same for every text of a JSON value, keys left as they are.
-    pub fn hide_in(&self, value: &mut serde_json::Value) {
-        self.hide_below("", value);
-    }
-
-    fn hide_below(&self, key: &str, value: &mut serde_json::Value) {
+    /// The same for every text of the JSON value of a key, keys left as they are.
+    pub fn hide_in(&self, key: &str, value: &mut Value) {
         match value {
-            serde_json::Value::String(text) if PATHS.contains(&key) => *text = self.hide_paths(text),
-            serde_json::Value::String(text) => *text = self.hide(text),
-            serde_json::Value::Array(values) => values.iter_mut().for_each(|value| self.hide_below(key, value)),
-            serde_json::Value::Object(entries) => {
-                entries.iter_mut().for_each(|(key, value)| self.hide_below(key, value));
-            }
+            Value::String(text) if PATHS.contains(&key) => *text = self.hide_paths(text),
+            Value::String(text) => *text = self.hide(text),
+            Value::Array(values) => values.iter_mut().for_each(|value| self.hide_in(key, value)),
+            Value::Object(entries) => entries.iter_mut().for_each(|(key, value)| self.hide_in(key, value)),
             _ => {}
         }
     }
 
     fn without_names(&self, text: &str) -> String {
-        let mut text = text.to_owned();
-        for name in &self.names {
-            let mut out = String::new();
-            let mut rest = text.as_str();
-            while let Some(at) = rest.find(name.as_str()) {
-                let (before, after) = (&rest[..at], &rest[at + name.len()..]);
-                let is_word = |c: Option<char>| c.is_some_and(|c| c.is_alphanumeric() || c == '_');
-                let whole = !is_word(before.chars().next_back()) && !is_word(after.chars().next());
-                out += before;
-                out += if whole { "<name>" } else { name };
-                rest = after;
-            }
-            out += rest;
-            text = out;
-        }
-        text
+        self.names.as_ref().map_or_else(|| text.to_owned(), |names| names.replace_all(text, "<name>").into_owned())
     }
 }
 
@@ -148,7 +132,7 @@ fn length_of_path(text: &str, before: Option<char>) -> usize {
     let clause = text[length..].find(is_mark).map_or(text, |end| &text[..length + end]);
     let mut at = length;
     for word in clause[length..].split_inclusive(char::is_whitespace) {
-        if word.starts_with('/') || word.starts_with("~/") {
+        if is_path(word) {
             break;
         }
         if word.contains('/') {
@@ -159,24 +143,29 @@ fn length_of_path(text: &str, before: Option<char>) -> usize {
     length
 }
 
+fn is_path(text: &str) -> bool {
+    text.starts_with('/') || text.starts_with("~/")
+}
+
 fn without_folders(text: &str) -> String {
-    let mut out = String::new();
-    let mut rest = text;
-    let mut before = None;
+    let (mut out, mut rest, mut before) = (String::new(), text, None);
     while let Some(first) = rest.chars().next() {
-        let begins = (rest.starts_with('/') || rest.starts_with("~/")) && before.is_none_or(is_end);
-        if begins {
-            let short = &rest[..rest.find(is_end).unwrap_or(rest.len())];
+        let mut length = first.len_utf8();
+        if is_path(rest) && before.is_none_or(is_end) {
+            length = rest.find(is_end).unwrap_or(rest.len());
+            let short = &rest[..length];
             // `://` is an address of the network, and `:///` one of a file.
             let is_address = short.starts_with("//") && !short.starts_with("///") && before == Some(':');
-            let stays = is_address || shown(short) == short;
-            let (path, after) = rest.split_at(if stays { short.len() } else { length_of_path(rest, before) });
-            out += &if stays { path.to_owned() } else { shown(path) };
-            (before, rest) = (path.chars().next_back(), after);
+            if is_address || shown(short) == short {
+                out += short;
+            } else {
+                length = length_of_path(rest, before);
+                out += &shown(&rest[..length]);
+            }
         } else {
             out.push(first);
-            (before, rest) = (Some(first), &rest[first.len_utf8()..]);
         }
+        (before, rest) = (rest[..length].chars().next_back(), &rest[length..]);
     }
     out
 }
@@ -194,40 +183,15 @@ fn shown(path: &str) -> String {
     if rest.contains(char::is_whitespace) { "<private>".to_owned() } else { format!("<private>/{rest}") }
 }
 
-/// Shortens identifiers of devices and machines to four digits, enough to distinguish those of one machine. They are UUIDs, as in
-/// `GPU-8f3c6f2a-...`, and 32 or more hexadecimal digits in a row, as in /etc/machine-id.
+/// UUIDs, as in `GPU-8f3c6f2a-...`, and 32 or more hexadecimal digits in a row, as in /etc/machine-id.
+static IDENTIFIER: LazyLock<Regex> = LazyLock::new(|| {
+    let pattern = "(H{4})(?:H{4}(?:-H{4}){3}-H{12}|H{28,}\\b)".replace('H', "[0-9a-fA-F]");
+    Regex::new(&pattern).expect("a pattern")
+});
+
+/// Shortens identifiers of devices and machines to four digits, enough to distinguish those of one machine.
 fn without_identifiers(text: &str) -> String {
-    let mut out = String::new();
-    let mut rest = text;
-    while let Some(first) = rest.find(|c: char| c.is_ascii_hexdigit()) {
-        let (before, begins) = rest.split_at(first);
-        out += before;
-        let word = begins.find(|c: char| !c.is_ascii_alphanumeric() && c != '_').unwrap_or(begins.len());
-        let length = uuid(begins).or((word >= 32 && is_hexadecimal(&begins[..word])).then_some(word));
-        match length {
-            Some(length) => {
-                out += &format!("{}\u{2026}", &begins[..4]);
-                rest = &begins[length..];
-            }
-            None => {
-                out += &begins[..word];
-                rest = &begins[word..];
-            }
-        }
-    }
-    out + rest
-}
-
-fn is_hexadecimal(text: &str) -> bool {
-    text.chars().all(|c| c.is_ascii_hexdigit())
-}
-
-/// The length of the UUID that `text` begins with.
-fn uuid(text: &str) -> Option<usize> {
-    let candidate = text.get(..36)?;
-    let lengths = candidate.split('-').map(|part| if is_hexadecimal(part) { part.len() } else { 0 });
-    let ends = !text[36..].starts_with(|c: char| c.is_ascii_alphanumeric());
-    (ends && lengths.eq([8, 4, 4, 4, 12])).then_some(36)
+    IDENTIFIER.replace_all(text, "$1\u{2026}").into_owned()
 }
 
 #[cfg(test)]
@@ -235,9 +199,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_systems_folders_stay_and_others_lose_their_owners() {
+    fn folders_lose_their_owners_and_identifiers_keep_four_digits() {
         let private = Private::default();
         for (text, expected) in [
+            // The system's folders stay.
             ("/usr/lib/x86_64-linux-gnu/libcuda.so.1", "/usr/lib/x86_64-linux-gnu/libcuda.so.1"),
             ("(/home/ada/x/y.toml)", "(<private>/y.toml)"),
             ("~/.venv/lib/libcudnn.so.9 does not load", "<private>/lib/libcudnn.so.9 does not load"),
@@ -245,9 +210,24 @@ mod tests {
             ("/usrlocal/secret", "<private>/secret"),
             ("https://www.nvidia.com/drivers", "https://www.nvidia.com/drivers"),
             ("1/2 and PCIe 4.0 x16/x8", "1/2 and PCIe 4.0 x16/x8"),
+            // With blanks.
+            ("/home/ada/My Secret Plans/x/y.toml: no such file", "<private>/y.toml: no such file"),
+            ("cannot open `/home/ada/My Secrets`: no", "cannot open `<private>`: no"),
+            ("/home/ada/My Env/lib/libz.so, /usr/lib/x 1/2", "<private>/lib/libz.so, /usr/lib/x 1/2"),
+            ("/home/ada/bin/python3 was not found", "<private>/python3 was not found"),
+            ("/a/b c/d and /e/f/g", "<private>/d and <private>/g"),
+            ("see file:///home/ada/x.html", "see file:<private>/x.html"),
+            // Identifiers.
+            ("GPU-8f3c6f2a-1b2c-3d4e-5f60-718293a4b5c6,1", "GPU-8f3c\u{2026},1"),
+            ("MIG-GPU-8F3C6F2A-1b2c-3d4e-5f60-718293a4b5c6/1/0", "MIG-GPU-8F3C\u{2026}/1/0"),
+            ("machine 0123456789abcdef0123456789abcdef.", "machine 0123\u{2026}."),
+            ("0000:3b:00.0, cuda 13.0, f32, 0x1f, deadbeef", "0000:3b:00.0, cuda 13.0, f32, 0x1f, deadbeef"),
         ] {
             assert_eq!(private.hide(text), expected);
         }
+        let list = "/home/ada/My Cuda:/usr/lib:lib::/home/ada/envs/x/lib";
+        assert_eq!(private.hide_paths(list), "<private>:/usr/lib:lib::<private>/lib");
+        assert_eq!(private.hide_paths("PCI_BUS_ID"), "PCI_BUS_ID");
     }
 
     #[test]
@@ -257,7 +237,7 @@ mod tests {
         assert_eq!(private.hide("ada on lab7, lab7.example.org"), "<name> on <name>, <name>");
         assert_eq!(private.hide("an adaptive Adam, lab70, radar"), "an adaptive Adam, lab70, radar");
         let everyone = Private::of_system(Some("localhost"), None, &|_| Some("root".to_owned()));
-        assert_eq!(everyone, Private::default());
+        assert_eq!(everyone.hide("root at localhost"), "root at localhost");
     }
 
     #[test]
@@ -275,40 +255,9 @@ mod tests {
     }
 
     #[test]
-    fn identifiers_keep_four_digits() {
-        let private = Private::default();
-        for (text, expected) in [
-            ("GPU-8f3c6f2a-1b2c-3d4e-5f60-718293a4b5c6,1", "GPU-8f3c\u{2026},1"),
-            ("MIG-GPU-8F3C6F2A-1b2c-3d4e-5f60-718293a4b5c6/1/0", "MIG-GPU-8F3C\u{2026}/1/0"),
-            ("machine 0123456789abcdef0123456789abcdef.", "machine 0123\u{2026}."),
-            ("0000:3b:00.0, cuda 13.0, f32, 0x1f, deadbeef", "0000:3b:00.0, cuda 13.0, f32, 0x1f, deadbeef"),
-        ] {
-            assert_eq!(private.hide(text), expected);
-        }
-    }
-
-    #[test]
-    fn a_path_with_blanks_is_hidden_whole() {
-        let private = Private::default();
-        for (text, expected) in [
-            ("/home/ada/My Secret Plans/x/y.toml: no such file", "<private>/y.toml: no such file"),
-            ("cannot open `/home/ada/My Secrets`: no", "cannot open `<private>`: no"),
-            ("/home/ada/My Env/lib/libz.so, /usr/lib/x 1/2", "<private>/lib/libz.so, /usr/lib/x 1/2"),
-            ("/home/ada/bin/python3 was not found", "<private>/python3 was not found"),
-            ("/a/b c/d and /e/f/g", "<private>/d and <private>/g"),
-            ("see file:///home/ada/x.html", "see file:<private>/x.html"),
-        ] {
-            assert_eq!(private.hide(text), expected);
-        }
-        let list = "/home/ada/My Cuda:/usr/lib:lib::/home/ada/envs/x/lib";
-        assert_eq!(private.hide_paths(list), "<private>:/usr/lib:lib::<private>/lib");
-        assert_eq!(private.hide_paths("PCI_BUS_ID"), "PCI_BUS_ID");
-    }
-
-    #[test]
     fn every_text_of_a_document_is_gone_through() {
         let mut value = serde_json::json!({"a": ["/home/ada/b", 1], "c": {"d": "ada", "path": "/home/x/My File"}});
-        Private::new(["ada".to_owned()]).hide_in(&mut value);
+        Private::new(["ada".to_owned()]).hide_in("", &mut value);
         assert_eq!(value, serde_json::json!({"a": ["<private>/b", 1], "c": {"d": "<name>", "path": "<private>"}}));
     }
 }

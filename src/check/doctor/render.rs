@@ -8,16 +8,16 @@ pub fn render(findings: &[Finding]) -> String {
     let width = findings.iter().map(|finding| finding.subject.chars().count()).max().unwrap_or(0);
     let mut text = String::new();
     for finding in findings {
-        let status = word(finding.status);
+        let status = finding.status.name();
         text += &format!("{status:<7}  {:<width$}  {}\n", finding.subject, on_one_line(&finding.detail));
         if let Some(remedy) = &finding.remedy {
             text += &format!("{:<7}  {:<width$}  -> {}\n", "", "", on_one_line(remedy));
         }
     }
     let count = |status: Status| findings.iter().filter(|finding| finding.status == status).count();
-    let parts = [(count(Status::Missing), "missing"), (count(Status::Warning), "to look at")];
+    let parts = [(count(Status::Missing), "missing"), (count(Status::Warning), "to look at")].into_iter();
     let parts: Vec<String> =
-        parts.iter().filter(|part| part.0 > 0).map(|(count, what)| format!("{count} {what}")).collect();
+        parts.filter(|(count, _)| *count > 0).map(|(count, what)| format!("{count} {what}")).collect();
     let summary = if parts.is_empty() { "everything is in place".to_string() } else { parts.join(", ") };
     text + &format!("\n{summary}\n")
 }
@@ -25,14 +25,6 @@ pub fn render(findings: &[Finding]) -> String {
 /// The text of a library or a program as a single harmless line.
 pub(super) fn on_one_line(text: &str) -> String {
     foreign::line(&text.replace('\n', " ")).into_owned()
-}
-
-fn word(status: Status) -> &'static str {
-    match status {
-        Status::Ok => "ok",
-        Status::Missing => "missing",
-        Status::Warning => "warning",
-    }
 }
 
 #[cfg(test)]

@@ -44,6 +44,11 @@ fn named(device: &PciNode) -> String {
     format!("{} {}", device.role.name(), device.address)
 }
 
+/// Whether it can fill its lanes.
+fn is_wide(device: &PciNode) -> bool {
+    matches!(device.role, Role::Gpu | Role::Accelerator | Role::Nvme)
+}
+
 /// A link with fewer lanes than both ends have, or a slot with fewer than the device.
 fn narrow(device: &PciNode, above: Option<&PciNode>) -> Option<Finding> {
     let both = possible(device, above);
@@ -56,7 +61,7 @@ fn narrow(device: &PciNode, above: Option<&PciNode>) -> Option<Finding> {
         return Some(warning(named(device), detail, Some(remedy)));
     }
     let (own, possible) = device.link.width_max.zip(both.width_max)?;
-    (possible < own && matches!(device.role, Role::Gpu | Role::Accelerator | Role::Nvme)).then(|| {
+    (possible < own && is_wide(device)).then(|| {
         let detail = format!("it has {own} lanes, and the port that it is in {possible}");
         warning(named(device), detail, Some("put the card into a slot with all lanes, if there is one"))
     })
@@ -67,8 +72,7 @@ fn narrow_above(device: &PciNode, path: &[&PciNode]) -> Option<Finding> {
     let own = device.link.width?;
     let bridges = &path[..path.len().saturating_sub(2)];
     let hop = bridges.iter().rev().find(|bridge| bridge.link.width.is_some_and(|width| width < own))?;
-    let wide = matches!(device.role, Role::Gpu | Role::Accelerator | Role::Nvme);
-    wide.then(|| {
+    is_wide(device).then(|| {
         let detail = format!(
             "its own link has {own} lanes, and the hop at {} nearer to the processor {}",
             hop.address,
@@ -218,6 +222,10 @@ mod tests {
     use crate::device::topology::RootComplex;
     use crate::device::topology::tests::machine;
 
+    fn found(topology: &Topology) -> Vec<String> {
+        judge(topology).iter().map(|finding| format!("{}: {}", finding.subject, finding.detail)).collect()
+    }
+
     fn render_of(topology: Topology) -> String {
         let (pairs, findings) = (pairs(&topology, &|_, _| None), judge(&topology));
         render_topology(&Examined { topology, pairs, findings })
@@ -251,9 +259,6 @@ mod tests {
     /// NVMe drives as the kernel's files say them, not as this program's own types.
     #[test]
     fn a_real_drive_in_a_narrow_port_and_one_far_from_the_gpu_are_warned_of() {
-        let found = |topology: &Topology| -> Vec<String> {
-            judge(topology).iter().map(|finding| format!("{}: {}", finding.subject, finding.detail)).collect()
-        };
         let narrow = found(&machine("drive_of_one_lane.txt"));
         assert_eq!(narrow, ["NVMe 0000:01:00.0: it has 4 lanes, and the port that it is in 1"]);
         let text = render_of(machine("drive_of_one_lane.txt"));
@@ -308,10 +313,8 @@ mod tests {
     #[test]
     fn each_trouble_is_a_warning_with_its_remedy() {
         let findings = judge(&troubled());
-        let all: Vec<String> =
-            findings.iter().map(|finding| format!("{}: {}", finding.subject, finding.detail)).collect();
         assert_eq!(
-            all,
+            found(&troubled()),
             [
                 "GPU or display 0000:03:00.0: its link has 8 of the 16 lanes that both ends have",
                 "GPU or display 0000:03:00.0: its own link has 8 lanes, and the hop at 0000:01:00.0 nearer to the processor 4",

@@ -2,103 +2,103 @@
 //! not take the bundle with it.
 
 use std::process::Command;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Value, json};
 
+use crate::check::selftest::{CheckFilter, first_failure};
+use crate::engine::open::{DeviceChoice, Engines};
 use crate::os::child::{self, Failure};
-
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Tried {
-    /// The engine's software if the engine can be opened; else why it cannot, or why that is not known.
-    pub engine: Result<String, String>,
-    pub checked: Checked,
-    /// The algorithms that a library refused when they ran; others took their places.
-    #[serde(default)]
-    pub refusals: Vec<String>,
-}
-
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub enum Checked {
-    /// Not asked, or nothing to ask, and why.
-    Not(String),
-    /// The number of checks that passed; none failed in the given time.
-    Passed(usize),
-    /// The first that failed, with its inputs, after so many that passed.
-    Failed { after: usize, check: Value },
-}
+use crate::settings::EngineName;
 
 /// Bytes that the process may print: what libraries say, and the first check that failed with its inputs.
 const LONGEST: usize = 64 << 20;
 
-impl Tried {
-    /// Not done, or not to its end.
-    pub fn not(why: &str) -> Self {
-        Self { engine: Err(why.to_owned()), checked: Checked::Not(why.to_owned()), refusals: Vec::new() }
-    }
+/// What the bundle says of the engine: its software if it can be opened, else why it cannot, or why that is not known; how many checks passed in the
+/// given time, and the first that failed, or why there is none; and the algorithms that a library refused when they ran, whose places others took.
+fn tried(engine: Result<&str, &str>, checks: Value, refusals: &[String]) -> Value {
+    let engine = engine.map_or_else(|why| json!({"refused": why}), |software| json!({"opens": software}));
+    json!({"gpu_engine": engine, "checks": checks, "refused_algorithms": refusals})
+}
 
-    /// The answer of a process that tries the engine and writes a [`Tried`] as JSON, as the last line that it prints.
-    pub fn by(mut command: Command, patience: Duration) -> Self {
-        let ended = match child::run(&mut command, Some(patience), LONGEST) {
-            Ok(ended) => ended,
-            Err(Failure::NotStarted(error)) => return Self::not(&format!("the checks could not be started: {error}")),
-            Err(Failure::Late(_)) => {
-                return Self::not(&format!("the checks did not end within {} s and were ended", patience.as_secs()));
-            }
-            Err(Failure::TooLong) => return Self::not("the checks printed without end and were ended"),
-        };
-        let last = ended.stdout.lines().last().and_then(|line| serde_json::from_str(line).ok());
-        let none = || Self::not(&format!("the process of the checks ended without an answer: {}", ended.status));
-        last.unwrap_or_else(none)
-    }
+/// Not done, or not to its end.
+pub fn not_tried(why: &str) -> Value {
+    tried(Err(why), json!({"why_not": why}), &[])
+}
+
+/// Tries the engine in this process, and looks for a check that fails as long as `patience` lasts.
+pub fn try_here(patience: Duration) -> Value {
+    let mut engines = match Engines::open(&[EngineName::Cudnn], DeviceChoice::Cuda(0), None) {
+        Ok(engines) => engines,
+        Err(error) => {
+            return tried(Err(&error.to_string()), json!({"why_not": "the GPU's engine cannot be opened"}), &[]);
+        }
+    };
+    let engine = match engines.get(EngineName::Cudnn) {
+        Ok(engine) => engine,
+        Err(error) => return not_tried(&error.to_string()),
+    };
+    let (software, started) = (engine.version().unwrap_or_default(), Instant::now());
+    let mut is_over = || started.elapsed() > patience;
+    let found = first_failure(engine, Engines::reference().as_mut(), &CheckFilter::default(), &mut is_over);
+    let checks = match found {
+        Ok((passed, None)) => json!({"passed": passed}),
+        Ok((passed, Some(check))) => json!({"passed": passed, "first_failure": check}),
+        Err(error) => json!({"why_not": error.to_string()}),
+    };
+    tried(Ok(&software), checks, &engine.refusals())
+}
+
+/// The answer of a process that tries the engine, as the last line that it prints.
+pub fn try_by(mut command: Command, patience: Duration) -> Value {
+    let ended = match child::run(&mut command, Some(patience), LONGEST) {
+        Ok(ended) => ended,
+        Err(Failure::NotStarted(error)) => return not_tried(&format!("the checks could not be started: {error}")),
+        Err(Failure::Late(_)) => {
+            return not_tried(&format!("the checks did not end within {} s and were ended", patience.as_secs()));
+        }
+        Err(Failure::TooLong) => return not_tried("the checks printed without end and were ended"),
+    };
+    let last = ended.stdout.lines().last().and_then(|line| serde_json::from_str(line).ok());
+    let none = || not_tried(&format!("the process of the checks ended without an answer: {}", ended.status));
+    last.filter(|answer: &Value| answer["checks"].is_object()).unwrap_or_else(none)
 }
 
 #[cfg(test)]
 mod tests {
-    use std::time::Instant;
-
     use super::*;
 
-    fn by(script: &str, patience: Duration) -> Tried {
+    fn by(script: &str, patience: Duration) -> Value {
         let mut shell = Command::new("sh");
         shell.args(["-c", script]);
-        Tried::by(shell, patience)
-    }
-
-    fn why(tried: Tried) -> String {
-        assert!(tried.engine.is_err());
-        match tried.checked {
-            Checked::Not(why) => why,
-            other => panic!("{other:?}"),
-        }
+        try_by(shell, patience)
     }
 
     const SOON: Duration = Duration::from_secs(20);
 
     #[test]
     fn an_answer_is_taken_also_one_that_is_larger_than_a_pipe() {
-        let check = Value::String("x".repeat(300_000));
-        let tried = Tried {
-            engine: Ok("cuDNN 9.19.0".into()),
-            checked: Checked::Failed { after: 3, check },
-            refusals: vec!["eng1".into()],
-        };
+        let checks = json!({"passed": 3, "first_failure": "x".repeat(300_000)});
+        let tried = tried(Ok("cuDNN 9.19.0"), checks, &["eng1".into()]);
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("answer");
-        std::fs::write(&path, serde_json::to_string(&tried).unwrap()).unwrap();
+        std::fs::write(&path, tried.to_string()).unwrap();
         assert_eq!(by(&format!("echo what a library says; cat {}", path.display()), SOON), tried);
     }
 
     #[test]
     fn a_process_that_crashes_hangs_or_stays_silent_is_reported() {
-        assert!(why(by("echo '{\"engine\": '; kill -SEGV $$", SOON)).contains("signal: 11"));
-        assert!(why(by("exit 3", SOON)).contains("exit status: 3"));
         let begun = Instant::now();
-        assert!(why(by("exec sleep 60", Duration::from_millis(200))).contains("did not end within"));
-        assert!(why(by("exec yes", SOON)).contains("printed without end"));
+        for (tried, why) in [
+            (by("echo '{\"engine\": '; kill -SEGV $$", SOON), "signal: 11"),
+            (by("echo 17; exit 3", SOON), "exit status: 3"),
+            (by("exec sleep 60", Duration::from_millis(200)), "did not end within"),
+            (by("exec yes", SOON), "printed without end"),
+            (try_by(Command::new("/nonexistent/batchstep"), SOON), "could not be started"),
+        ] {
+            let said = [&tried["gpu_engine"]["refused"], &tried["checks"]["why_not"]];
+            assert!(said.iter().all(|said| said.as_str().is_some_and(|said| said.contains(why))), "{tried}");
+        }
         assert!(begun.elapsed() < SOON);
-        let none = Tried::by(Command::new("/nonexistent/batchstep"), SOON);
-        assert!(why(none).contains("could not be started"));
     }
 }

@@ -3,7 +3,7 @@
 use super::ComparedStep;
 use crate::check::selftest::{self, Check};
 use crate::engine::{Workload, part};
-use crate::error::{Error, Kind};
+use crate::error::{Error, Kind, Result};
 use crate::settings::EngineName;
 
 pub struct Fault {
@@ -16,19 +16,13 @@ pub struct Fault {
 pub const REMEDY: &str = "`batchstep selftest` finds the operator; PyTorch measures the same network with `name = \"torch\"` in [engine]; \
                       `--qualify never` measures all the same, with `qualified` = false in every row";
 
-pub fn wrong(engine: EngineName, check: &Check) -> Fault {
+/// A step that is computed wrongly, or otherwise when it is repeated.
+pub fn of_step(engine: EngineName, check: &Check) -> Fault {
     let words = ["the output is", "gradients are", "an update is", "the first loss is", "losses are"];
     let beyond = words.into_iter().zip(check.parts()).filter(|(_, (_, found, most))| found > most);
     let said: Vec<String> =
         beyond.map(|(what, (_, found, most))| format!("{what} off by {found:.1e} (allowed: {most:.0e})")).collect();
-    fault(engine, check, &said.join(", "))
-}
-
-pub fn unsteady(engine: EngineName, check: &Check) -> Fault {
-    fault(engine, check, "it gives other bits when it is repeated")
-}
-
-fn fault(engine: EngineName, check: &Check, said: &str) -> Fault {
+    let said = if check.passed() { "it gives other bits when it is repeated".to_owned() } else { said.join(", ") };
     let Check { name, way, batch_size, .. } = check;
     let what =
         format!("{engine} computes {name} ({way}) wrongly at batch size {batch_size}, and nothing was timed: {said}");
@@ -36,8 +30,8 @@ fn fault(engine: EngineName, check: &Check, said: &str) -> Fault {
     Fault { error: Error::device(what).hint(REMEDY), why }
 }
 
-/// A part that is computed wrongly, or not at all.
-pub fn of_part(subject: &ComparedStep, workload: &Workload, fault: part::Fault) -> Fault {
+/// A part that is computed wrongly, or not at all; an error that says nothing of it stays one.
+pub fn of_part(subject: &ComparedStep, workload: &Workload, fault: part::Fault) -> Result<Fault> {
     let part::Fault { error, .. } = fault;
     let why = error.clause();
     let error = match error.kind() {
@@ -46,7 +40,8 @@ pub fn of_part(subject: &ComparedStep, workload: &Workload, fault: part::Fault) 
             let what = format!("{engine} computes {network} ({way}) wrongly, and nothing was timed: {why}");
             Error::device(what).hint(error.remedy().unwrap_or(REMEDY))
         }
-        _ => error,
+        Kind::Device | Kind::Engine => error,
+        _ => return Err(error),
     };
-    Fault { error, why }
+    Ok(Fault { error, why })
 }

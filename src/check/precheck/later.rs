@@ -51,7 +51,13 @@ impl Checking<'_> {
         let algorithms = match engine.algorithms(&workload) {
             Ok(algorithms) => algorithms,
             Err(error) => {
-                self.say_refused(subject, seen, batch_size, &error.clause());
+                // Of the first one why; the run itself says it of each, if it is so then.
+                if !std::mem::replace(&mut seen.says_refused, true) {
+                    let (name, why) = (subject.name(), error.clause());
+                    (self.say)(&format!(
+                        "{name} at batch size {batch_size} is not checked: {why}; such rows say `qualified` = false"
+                    ));
+                }
                 return Ok(CheckResult::Unchecked);
             }
         };
@@ -71,7 +77,7 @@ impl Checking<'_> {
             return Ok(CheckResult::Unchecked);
         }
         seen.left -= asked;
-        self.witness.begins(&format!(
+        (self.say)(&format!(
             "checking {} at batch size {batch_size}, where other algorithms compute {} of its layers",
             subject.name(),
             layers.len()
@@ -90,21 +96,7 @@ impl Checking<'_> {
                 seen.unchecked.push(batch_size);
                 Ok(CheckResult::Unchecked)
             }
-            Err(fault) if [Kind::Engine, Kind::Device].contains(&fault.error.kind()) => {
-                Ok(CheckResult::Fails(of_part(subject, &workload, fault)))
-            }
-            Err(fault) => Err(fault.error),
-        }
-    }
-
-    /// Says of the first batch size without a step why; the run itself says it of each, if it is so then.
-    fn say_refused(&mut self, subject: &ComparedStep, seen: &mut CheckedSoFar, batch_size: usize, why: &str) {
-        if !seen.says_refused {
-            let name = subject.name();
-            self.witness.notes(&format!(
-                "{name} at batch size {batch_size} is not checked: {why}; such rows say `qualified` = false"
-            ));
-            seen.says_refused = true;
+            Err(fault) => of_part(subject, &workload, fault).map(CheckResult::Fails),
         }
     }
 
@@ -117,7 +109,7 @@ impl Checking<'_> {
         } else {
             format!("{count} batch sizes from {first} to {last}")
         };
-        self.witness.notes(&format!(
+        (self.say)(&format!(
             "at {place} {name} is computed by algorithms that are not checked, since the processor would take minutes or has too little \
              memory; these rows say `qualified` = false"
         ));

@@ -29,7 +29,7 @@ use crate::network::Network;
 use crate::os::cache::{Cache, program};
 use crate::settings::EngineName;
 use crate::spec::plan::{Cell, Plan};
-use fault::{Fault, REMEDY, of_part, unsteady, wrong};
+use fault::{Fault, REMEDY, of_part, of_step};
 use later::{CheckedSoFar, flops};
 
 /// Which engines are asked.
@@ -49,21 +49,8 @@ const AFFORDABLE_IN_DOUBLE: f64 = 1e10;
 /// Steps of a comparison: three whole ones, and the parts of one, whose gradients take their layers' outputs again.
 const STEPS: f64 = 3.0 + 4.0 / 3.0;
 
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Qualified {
-    /// For each cell, in the plan's order, whether it was checked; `None` if its engine is not checked.
-    pub cells: Vec<Option<bool>>,
-}
-
-/// What the user should see while it happens.
-pub trait Witness {
-    /// A comparison begins that is not remembered.
-    fn begins(&mut self, what: &str);
-    /// Something that is allowed, and worth knowing.
-    fn notes(&mut self, what: &str);
-}
-
-/// Checks every network and setting of the plan on its engines.
+/// Checks every network and setting of the plan on its engines. Gives for each cell, in the plan's order, whether it was checked; `None` if its engine is
+/// not checked. `say` hears what the user should see while it happens: a comparison begins that is not remembered; something is allowed, and worth knowing.
 ///
 /// # Errors
 /// [`Kind::Device`] if an engine computes wrong values, or if `auto` took an engine that refuses
@@ -73,21 +60,20 @@ pub fn qualify(
     engines: &mut Engines,
     asked: Asked,
     cache: &Cache,
-    witness: &mut dyn Witness,
-) -> Result<Qualified> {
-    let cells = Checking { plan, engines, cache, witness }.cells(asked)?;
-    Ok(Qualified { cells })
+    say: &mut dyn FnMut(&str),
+) -> Result<Vec<Option<bool>>> {
+    Checking { plan, engines, cache, say }.cells(asked)
 }
 
 struct Checking<'a> {
     plan: &'a Plan,
     engines: &'a mut Engines,
     cache: &'a Cache,
-    witness: &'a mut dyn Witness,
+    say: &'a mut dyn FnMut(&str),
 }
 
 impl Checking<'_> {
-    /// For each cell whether it was checked; see [`Qualified::cells`].
+    /// See [`qualify`].
     fn cells(&mut self, asked: Asked) -> Result<Vec<Option<bool>>> {
         let mut known: Vec<(ComparedStep, Option<CheckedSoFar>)> = Vec::new();
         let mut cells = Vec::with_capacity(self.plan.cells.len());
@@ -102,13 +88,16 @@ impl Checking<'_> {
                 continue;
             }
             let settings = self.engines.get(name)?.in_force(&cell.workload.settings)?;
-            let mut subject =
-                ComparedStep { engine: name, network: cell.workload.network.clone(), settings, sizes: [0; 2] };
-            let place = match known.iter().position(|(before, _)| before.is_the_same(&subject)) {
+            let network = cell.workload.network.clone();
+            let is_it = |(step, _): &(ComparedStep, _)| {
+                step.engine == name && step.network == network && step.settings == settings
+            };
+            let place = match known.iter().position(is_it) {
                 Some(place) => place,
                 None => {
                     let affordable = if name == EngineName::Cpu { AFFORDABLE_IN_DOUBLE } else { AFFORDABLE };
-                    subject.sizes = sizes(plan, cell, affordable);
+                    let subject =
+                        ComparedStep { engine: name, network, settings, sizes: sizes(plan, cell, affordable) };
                     let answer = self.answer(&subject)?;
                     let passed = self.judge(cell, &subject, answer, &mut refusal)?;
                     let seen = if passed { Some(self.seen(&subject)?) } else { None };
@@ -158,7 +147,7 @@ impl Checking<'_> {
             // The run itself says so, in the cells that it concerns, and goes on with the others.
             CheckResult::Fails(Fault { error, why, .. }) => {
                 let name = subject.name();
-                self.witness.notes(&format!("{name} is not checked: {why}; its rows say `qualified` = false"));
+                (self.say)(&format!("{name} is not checked: {why}; its rows say `qualified` = false"));
                 *refusal = (cell.engine == EngineName::Auto).then_some(error);
                 false
             }
@@ -178,7 +167,7 @@ impl Checking<'_> {
         let against = &reference().device().name.clone();
         let list = subject.sizes.map(|size| size.to_string()).join(" and ");
         let name = subject.name();
-        self.witness.begins(&format!(
+        (self.say)(&format!(
             "checking {name} at batch sizes {list} against {against}, once for this machine and program"
         ));
         for batch_size in subject.sizes {
@@ -186,22 +175,14 @@ impl Checking<'_> {
             let room = selftest::room_for_first_steps(engine, subject.engine == EngineName::Cpu, &workload);
             let apart = room.map_err(part::Fault::from).and_then(|()| engine.take_apart(&workload, &mut parts::check));
             match apart.and_then(|()| Ok(first_steps(engine, reference(), &workload)?)) {
-                Ok(FirstSteps { check, .. }) if !check.passed() => {
-                    return Ok(CheckResult::Fails(wrong(subject.engine, &check)));
-                }
-                Ok(FirstSteps { repeats: false, check }) => {
-                    return Ok(CheckResult::Fails(unsteady(subject.engine, &check)));
-                }
-                Ok(_) => {}
+                Ok(FirstSteps { repeats: true, check }) if check.passed() => {}
+                Ok(FirstSteps { check, .. }) => return Ok(CheckResult::Fails(of_step(subject.engine, &check))),
                 Err(part::Fault { error, .. }) if error.kind() == Kind::OutOfMemory => {
                     let why = error.clause();
-                    self.witness.notes(&format!("{name} is not checked: {why}; its rows say `qualified` = false"));
+                    (self.say)(&format!("{name} is not checked: {why}; its rows say `qualified` = false"));
                     return Ok(CheckResult::Unchecked);
                 }
-                Err(fault) if [Kind::Engine, Kind::Device].contains(&fault.error.kind()) => {
-                    return Ok(CheckResult::Fails(of_part(subject, &workload, fault)));
-                }
-                Err(fault) => return Err(fault.error),
+                Err(fault) => return of_part(subject, &workload, fault).map(CheckResult::Fails),
             }
         }
         // An algorithm may have been refused when it ran, and another one was checked in its place.
@@ -255,10 +236,6 @@ struct ComparedStep {
 }
 
 impl ComparedStep {
-    fn is_the_same(&self, other: &Self) -> bool {
-        self.engine == other.engine && self.network == other.network && self.settings == other.settings
-    }
-
     fn name(&self) -> String {
         format!("{}'s step of {}", self.engine, self.network.name)
     }

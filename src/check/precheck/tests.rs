@@ -5,6 +5,7 @@ mod refused;
 
 use super::*;
 use crate::engine::cpu::CpuEngine;
+use crate::engine::refusing::preparing;
 use crate::engine::{DeviceName, Step};
 use crate::spec::Experiment;
 
@@ -15,42 +16,24 @@ fn plan(spec: &str) -> Plan {
     Plan::new(&Experiment::parse(spec, "a.toml").unwrap()).unwrap()
 }
 
-#[derive(Default)]
-struct Heard(Vec<String>);
-
-impl Witness for Heard {
-    fn begins(&mut self, what: &str) {
-        self.0.push(what.to_owned());
-    }
-
-    fn notes(&mut self, what: &str) {
-        self.0.push(what.to_owned());
-    }
-}
-
 fn cache(folder: &tempfile::TempDir) -> Cache {
     let home = folder.path().as_os_str().to_owned();
     Cache::of_user("qualified", &move |name| (name == "XDG_CACHE_HOME").then(|| home.clone()))
 }
 
-/// The CPU's engine with another learning rate than it was asked for, or with other bits each time, or that refuses, or that has no memory.
-enum Bad {
-    HalfTheRate,
-    /// Every second preparation begins from other parameters.
-    OtherBits(usize),
-    /// A part is refused: by a library, or by the driver for want of a graph.
-    Part(&'static str),
-    Refuses,
-    NoMemory,
+/// The CPU's engine, except that `prepare` prepares its steps.
+fn bad(prepare: impl FnMut(&mut CpuEngine, &Workload) -> Result<Box<dyn Step>> + 'static) -> Engines {
+    Engines::of(EngineName::Cpu, Box::new(preparing(prepare)))
 }
 
-struct BadEngine(CpuEngine, Bad);
-
-fn bad(what: Bad) -> Engines {
-    Engines::of(EngineName::Cpu, Box::new(BadEngine(CpuEngine::cpu(None), what)))
+fn refusing(error: fn() -> Error) -> Engines {
+    bad(move |_, _| Err(error()))
 }
 
-impl Engine for BadEngine {
+/// The CPU's engine, of which a part is refused: by a library, or by the driver for want of a graph.
+struct WithoutPart(CpuEngine, &'static str);
+
+impl Engine for WithoutPart {
     fn device(&self) -> &DeviceName {
         self.0.device()
     }
@@ -60,28 +43,12 @@ impl Engine for BadEngine {
     }
 
     fn take_apart(&mut self, _: &Workload, _: &mut dyn part::See) -> std::result::Result<(), part::Fault> {
-        match self.1 {
-            Bad::Part(why) => {
-                let error = Error::engine(why).no_kernels_fault();
-                Err(part::Fault { operators: Some(vec!["max_pool2d"]), error })
-            }
-            _ => Ok(()),
-        }
+        let error = Error::engine(self.1).no_kernels_fault();
+        Err(part::Fault { operators: Some(vec!["max_pool2d"]), error })
     }
 
     fn prepare(&mut self, workload: &Workload) -> Result<Box<dyn Step>> {
-        let mut workload = workload.clone();
-        match self.1 {
-            Bad::HalfTheRate => workload.settings.learning_rate *= 0.5,
-            Bad::OtherBits(ref mut prepared) => {
-                *prepared += 1;
-                workload.settings.seed += (*prepared + 1) as u64 % 2;
-            }
-            Bad::Part(_) => {}
-            Bad::Refuses => return Err(Error::engine("no plan")),
-            Bad::NoMemory => return Err(Error::new(Kind::OutOfMemory, "the step needs 9 GB")),
-        }
-        self.0.prepare(&workload)
+        self.0.prepare(workload)
     }
 }
 
@@ -89,9 +56,9 @@ impl Engine for BadEngine {
 type Answer = (Result<Vec<Option<bool>>, String>, Vec<String>);
 
 fn asked_of(plan: &Plan, engines: &mut Engines, asked: Asked, cache: &Cache) -> Answer {
-    let mut heard = Heard::default();
-    let answer = qualify(plan, engines, asked, cache, &mut heard);
-    (answer.map(|found| found.cells).map_err(|error| error.to_string()), heard.0)
+    let mut heard = Vec::new();
+    let answer = qualify(plan, engines, asked, cache, &mut |what| heard.push(what.to_owned()));
+    (answer.map_err(|error| error.to_string()), heard)
 }
 
 fn asked(engines: &mut Engines, cache: &Cache) -> Answer {
@@ -99,21 +66,13 @@ fn asked(engines: &mut Engines, cache: &Cache) -> Answer {
 }
 
 #[test]
-fn a_right_engine_passes_once_and_is_remembered() {
-    let folder = tempfile::tempdir().unwrap();
-    let mut engines = Engines::of(EngineName::Cpu, Box::new(CpuEngine::cpu(None)));
-    let (first, said) = asked(&mut engines, &cache(&folder));
-    assert_eq!(first, Ok(vec![Some(true); 3]));
-    // One comparison for all three batch sizes, at the largest two.
-    assert_eq!(said.len(), 1);
-    assert!(said[0].contains("cpu's step of mnist_cnn at batch sizes 2 and 3"), "{said:?}");
-    assert_eq!(asked(&mut engines, &cache(&folder)), (Ok(vec![Some(true); 3]), Vec::new()));
-}
-
-#[test]
 fn a_wrong_engine_is_refused_with_the_number_and_tried_again_the_next_time() {
     let folder = tempfile::tempdir().unwrap();
-    let mut engines = bad(Bad::HalfTheRate);
+    let mut engines = bad(|cpu, workload| {
+        let mut workload = workload.clone();
+        workload.settings.learning_rate *= 0.5;
+        cpu.prepare(&workload)
+    });
     for _ in 0..2 {
         let (answer, said) = asked(&mut engines, &cache(&folder));
         let error = answer.unwrap_err();
@@ -135,7 +94,13 @@ fn a_wrong_engine_is_refused_with_the_number_and_tried_again_the_next_time() {
 #[test]
 fn a_step_that_gives_other_bits_when_it_is_prepared_again_is_refused() {
     let folder = tempfile::tempdir().unwrap();
-    let mut engines = bad(Bad::OtherBits(0));
+    let mut prepared = 0;
+    let mut engines = bad(move |cpu, workload| {
+        let mut workload = workload.clone();
+        workload.settings.seed += prepared % 2;
+        prepared += 1;
+        cpu.prepare(&workload)
+    });
     let error = asked(&mut engines, &cache(&folder)).0.unwrap_err();
     assert!(error.contains("cpu computes mnist_cnn (fp32 nchw adam) wrongly at batch size 2"), "{error}");
     assert!(error.contains("it gives other bits when it is repeated") && error.contains("help: "), "{error}");
@@ -147,14 +112,16 @@ fn a_step_that_gives_other_bits_when_it_is_prepared_again_is_refused() {
 /// What an engine, a library or the driver refuses is no wrong number: the run goes on, and its rows say that they are not checked.
 #[test]
 fn what_refuses_or_has_no_memory_is_not_called_qualified() {
-    let parts = [
-        "cuBLASLt refused to multiply",
-        "the CUDA driver refused to end a graph: CUDA_ERROR_STREAM_CAPTURE_INVALIDATED",
-    ];
-    let engines = [(Bad::Refuses, "no plan"), (Bad::NoMemory, "the step needs 9 GB")];
-    for (what, why) in engines.into_iter().chain(parts.map(|why| (Bad::Part(why), why))) {
+    let part = |why| Engines::of(EngineName::Cpu, Box::new(WithoutPart(CpuEngine::cpu(None), why)));
+    let graph = "the CUDA driver refused to end a graph: CUDA_ERROR_STREAM_CAPTURE_INVALIDATED";
+    for (mut engines, why) in [
+        (refusing(|| Error::engine("no plan")), "no plan"),
+        (refusing(|| Error::new(Kind::OutOfMemory, "the step needs 9 GB")), "the step needs 9 GB"),
+        (part("cuBLASLt refused to multiply"), "cuBLASLt refused to multiply"),
+        (part(graph), graph),
+    ] {
         let folder = tempfile::tempdir().unwrap();
-        let (answer, said) = asked(&mut bad(what), &cache(&folder));
+        let (answer, said) = asked(&mut engines, &cache(&folder));
         assert_eq!(answer, Ok(vec![Some(false); 3]), "{why}");
         assert!(said.last().unwrap().contains(why), "{said:?}");
     }
@@ -179,7 +146,7 @@ fn what_cannot_be_compared_in_this_memory_is_unchecked_with_a_word() {
 fn only_engines_that_are_asked_are_checked() {
     let folder = tempfile::tempdir().unwrap();
     for asked in [Asked::Gpu, Asked::None] {
-        let answer = asked_of(&plan(SPEC), &mut bad(Bad::Refuses), asked, &cache(&folder));
+        let answer = asked_of(&plan(SPEC), &mut refusing(|| Error::engine("no plan")), asked, &cache(&folder));
         assert_eq!(answer, (Ok(vec![None; 3]), Vec::new()));
     }
 }

@@ -25,7 +25,7 @@ use crate::engine::{Engine, Settings, Workload, memory};
 use crate::error::{Error, Result};
 use crate::settings::{AXES, Axis, EngineName, Optimizer, Precision, Role};
 pub(crate) use cases::Depth;
-pub use failure::{Failure, first_failure};
+pub use failure::first_failure;
 use trace::{Detail, Expected, Trace, taken};
 
 /// Steps of each comparison.
@@ -63,7 +63,7 @@ pub struct Errors {
 
 impl Check {
     /// Each error by its name, with the largest that passes.
-    pub(in crate::check) fn parts(&self) -> [(&'static str, f64, f64); 5] {
+    pub fn parts(&self) -> [(&'static str, f64, f64); 5] {
         let (found, most) = (self.errors, self.limits);
         [
             ("output", found.output, most.output),
@@ -127,7 +127,7 @@ pub fn run(
     each(engine, reference, choice, &mut |_, Compared { check, .. }| {
         seen(&check);
         checks.push(check);
-        Ok(ControlFlow::Continue(()))
+        ControlFlow::Continue(())
     })?;
     Ok(checks)
 }
@@ -145,7 +145,7 @@ fn each(engine: &mut dyn Engine, reference: &mut dyn Engine, choice: &CheckFilte
             let check = compare(engine, expected, &workload);
             let refused = check.errors.output.is_infinite();
             nothing = false;
-            if seen(engine, Compared { check, workload: &workload, expected })?.is_break() {
+            if seen(engine, Compared { check, workload: &workload, expected }).is_break() {
                 return Ok(());
             }
             if refused {
@@ -178,7 +178,7 @@ fn remembered<'a>(
 }
 
 /// Receives each check when it is done, with its engine; breaks off if no further check is wanted.
-type CheckReceiver<'a> = &'a mut dyn FnMut(&mut dyn Engine, Compared) -> Result<ControlFlow<()>>;
+type CheckReceiver<'a> = &'a mut dyn FnMut(&mut dyn Engine, Compared) -> ControlFlow<()>;
 
 struct Compared<'a> {
     check: Check,

@@ -2,14 +2,14 @@
 
 mod memory;
 
-use super::wrong_engines::mnist;
+use super::wrong_engines::{expected, mnist};
 use super::*;
 use crate::engine::cpu::CpuEngine;
 use crate::engine::cpu::op::product::bf16;
 use crate::engine::difference::{Apart, worst};
 use crate::engine::open::Engines;
 use crate::engine::refusing::preparing;
-use crate::engine::{Computed, DeviceName, LayerExecution, Step, StepTimes};
+use crate::engine::{Computed, LayerExecution, Step, StepTimes};
 
 /// An engine that takes updates of half the size: the first output and its gradients are right, all else is wrong.
 fn halved() -> impl Engine {
@@ -24,20 +24,13 @@ fn halved() -> impl Engine {
 fn a_right_engine_passes_and_a_wrong_update_does_not() {
     let supported = cases::supported(&CpuEngine::cpu(None));
     for workload in cases::workloads(&supported[0]).unwrap().into_iter().filter(|workload| workload.batch_size == 17) {
-        let expected = Expected::of(Engines::reference().as_mut(), &cases::of_reference(&workload)).unwrap();
+        let expected = expected(&workload);
         let right = compare(&mut CpuEngine::cpu(None), &expected, &workload);
         assert!(right.passed(), "{right:?}");
         let wrong = compare(&mut halved(), &expected, &workload);
         assert!(!wrong.passed() && (wrong.errors.updates - 0.5).abs() < 0.01, "{wrong:?}");
         assert!(wrong.errors.gradients <= wrong.limits.gradients);
     }
-}
-
-/// The reference, except that a rounding flips the sign of the two smallest gradients of each tensor with 64 or more, and that
-/// the update is `scale` times the update of RMSprop.
-struct Flipped {
-    engine: Box<dyn Engine>,
-    scale: f64,
 }
 
 struct FlippedStep {
@@ -47,22 +40,16 @@ struct FlippedStep {
     squares: Vec<Vec<f64>>,
 }
 
-impl Engine for Flipped {
-    fn device(&self) -> &DeviceName {
-        self.engine.device()
-    }
-
-    fn in_force(&self, asked: &Settings) -> Result<Settings> {
-        Ok(asked.clone())
-    }
-
-    fn prepare(&mut self, workload: &Workload) -> Result<Box<dyn Step>> {
-        let step = self.engine.prepare(workload)?;
+/// The reference, except that a rounding flips the sign of the two smallest gradients of each tensor with 64 or more, and that
+/// the update is `scale` times the update of RMSprop.
+fn flipped(scale: f64) -> impl Engine {
+    let mut reference = Engines::reference();
+    preparing(move |_, workload| {
+        let step = reference.prepare(workload)?;
         let computed = step.computed()?.unwrap();
         let squares = computed.parameters.iter().map(|tensor| vec![0.0; tensor.len()]).collect();
-        let rate = workload.settings.learning_rate * self.scale;
-        Ok(Box::new(FlippedStep { step, rate, computed, squares }))
-    }
+        Ok(Box::new(FlippedStep { step, rate: workload.settings.learning_rate * scale, computed, squares }))
+    })
 }
 
 impl Step for FlippedStep {
@@ -99,11 +86,10 @@ impl Step for FlippedStep {
 fn a_turned_sign_of_a_tiny_gradient_is_no_wrong_update() {
     let plain = cases::supported(&CpuEngine::cpu(None)).remove(0);
     let workload = mnist(&Settings { precision: Precision::Tf32, ..plain }, Optimizer::RmsProp);
-    let plain = cases::of_reference(&workload);
-    let expected = Expected::of(Engines::reference().as_mut(), &plain).unwrap();
-    let checked = |scale| compare(&mut Flipped { engine: Engines::reference(), scale }, &expected, &workload);
-    let found = Trace::of(&mut Flipped { engine: Engines::reference(), scale: 1.0 }, &workload, Detail::First).unwrap();
-    let own = Trace::of(Engines::reference().as_mut(), &plain, Detail::First).unwrap();
+    let expected = expected(&workload);
+    let checked = |scale| compare(&mut flipped(scale), &expected, &workload);
+    let found = Trace::of(&mut flipped(1.0), &workload, Detail::First).unwrap();
+    let own = Trace::of(Engines::reference().as_mut(), &cases::of_reference(&workload), Detail::First).unwrap();
     let tensors = found.initial.iter().zip(&found.first.parameters).zip(&own.first.parameters);
     let apart = tensors.map(|((before, found), own)| {
         Apart::of_change(before.iter().zip(found).zip(own).map(|((before, found), own)| [*before, *found, *own]))
@@ -184,10 +170,15 @@ fn the_first_failure_has_its_inputs_and_a_right_engine_has_none() {
     assert!(passed > 1 && failure.is_none(), "{failure:?}");
     let (passed, failure) = first(&mut halved());
     let failure = failure.unwrap();
-    assert_eq!((passed, failure.name.as_str(), failure.batch_size), (0, "mnist_cnn", 8));
-    assert!(failure.errors["updates"].found.is_some_and(|error| (error - 0.5).abs() < 0.01), "{failure:?}");
-    assert_eq!((failure.settings["optimizer"].as_str(), failure.settings["seed"].as_str()), ("sgd", "3"));
-    assert!(failure.network.contains("Conv2d") && !failure.numbers.is_empty(), "{failure:?}");
+    assert_eq!((passed, &failure["name"], &failure["batch_size"]), (0, &"mnist_cnn".into(), &8.into()));
+    assert!(
+        failure["errors"]["updates"]["found"].as_f64().is_some_and(|error| (error - 0.5).abs() < 0.01),
+        "{failure}"
+    );
+    assert!(failure["errors"]["losses"]["allowed"].is_f64(), "{failure}");
+    assert_eq!((&failure["settings"]["optimizer"], &failure["settings"]["seed"]), (&"sgd".into(), &"3".into()));
+    assert!(failure["network"].as_str().is_some_and(|network| network.contains("Conv2d")), "{failure}");
+    assert!(failure["numbers"].as_array().is_some_and(|numbers| !numbers.is_empty()), "{failure}");
 }
 
 /// Time is up after the first of two checks.

@@ -119,6 +119,11 @@ fn a_gradient_that_is_off_by_a_thousandth_is_found_and_so_is_an_update_by_anothe
     assert!(errors.output <= limits.output && errors.first_loss <= limits.first_loss && errors.losses <= limits.losses);
 }
 
+/// What the reference makes of a workload.
+pub(super) fn expected(workload: &Workload) -> Expected {
+    Expected::of(Engines::reference().as_mut(), &cases::of_reference(workload)).unwrap()
+}
+
 /// Two examples: what counts are the tensors' sizes, and the reference takes its time for each example.
 pub(super) fn mnist(settings: &Settings, optimizer: Optimizer) -> Workload {
     let is_it = |workload: &Workload| workload.network.name == "mnist_cnn" && workload.settings.optimizer == optimizer;
@@ -132,8 +137,8 @@ fn a_wrong_first_loss_is_found_in_every_precision_and_with_every_optimizer() {
     for optimizer in [Optimizer::Sgd, Optimizer::RmsProp, Optimizer::Adam] {
         let of_optimizer = |precision| mnist(&Settings { precision, ..plain.clone() }, optimizer);
         // It knows one precision.
+        let expected = expected(&of_optimizer(Precision::Fp32));
         let of_reference = cases::of_reference(&of_optimizer(Precision::Fp32));
-        let expected = Expected::of(Engines::reference().as_mut(), &of_reference).unwrap();
         for precision in [Precision::Fp32, Precision::Tf32] {
             let workload = of_optimizer(precision);
             assert_eq!(cases::of_reference(&workload), of_reference);

@@ -20,14 +20,9 @@ pub(super) struct Cells {
 #[derive(Default)]
 struct MergedCell {
     row: CellRow,
-    visits: Vec<VisitMedian>,
+    /// Of each visit that counts its machine and its median.
+    visits: Vec<(usize, f64)>,
     reasons: Vec<StopReason>,
-}
-
-/// The median of one visit that counts.
-struct VisitMedian {
-    node: usize,
-    median_s: f64,
 }
 
 impl Cells {
@@ -49,7 +44,7 @@ impl Cells {
         let mut times = StepRow::counted_times(visit).times;
         cell.row.steps += times.len() as i64;
         if !times.is_empty() {
-            cell.visits.push(VisitMedian { node, median_s: median(&mut times) });
+            cell.visits.push((node, median(&mut times)));
         }
         match visit.last().map(|row| row.status) {
             Some(Status::OutOfMemory) => cell.reasons.push(StopReason::OutOfMemory),
@@ -97,9 +92,9 @@ impl MergedCell {
     /// machine of this kind.
     fn known(self) -> CellRow {
         let mut by_node: BTreeMap<usize, Vec<f64>> = BTreeMap::new();
-        self.visits.iter().for_each(|visit| by_node.entry(visit.node).or_default().push(visit.median_s));
+        self.visits.iter().for_each(|(node, median_s)| by_node.entry(*node).or_default().push(*median_s));
         let units: Vec<Vec<f64>> = match by_node.len() {
-            1 => self.visits.iter().map(|visit| vec![visit.median_s]).collect(),
+            1 => self.visits.iter().map(|(_, median_s)| vec![*median_s]).collect(),
             _ => by_node.into_values().collect(),
         };
         let known = BlockMedian::of(&units);

@@ -6,17 +6,16 @@
 //! the analysis accounts for the machines. The runs are only read, so they may be unfinished or still running.
 
 mod cells;
-mod layers;
 mod source;
 mod statement;
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use crate::error::Result;
 use crate::run::environment::RunEnvironment;
-use crate::store::{self, MergedDirectory, StepRow, files};
+use crate::store::{self, LayerRow, MergedDirectory, StepRow, files};
 use cells::Cells;
-use layers::Layers;
 use source::SourceRun;
 pub use statement::{MergedRun, Node, Statement};
 
@@ -43,21 +42,46 @@ pub fn merge(out: &Path, runs: &[PathBuf]) -> Result<Merged> {
     let run_id = run_id(&sources);
     let environment = RunEnvironment { run_id: run_id.clone(), spec_digest: None, ..sources[0].environment.clone() };
     let directory = MergedDirectory::begin(out, &whole.to_toml(), &environment.to_json(), statement.is_complete())?;
-    let mut merging = Merging { notices, ..Merging::default() };
+    let (mut cells, mut rows) = (Cells::default(), 0);
+    // The numbers of visits and steps continue from the run before; all others are those of the whole plan.
+    let (mut next_visit, mut next_order) = (0, 0);
     directory.write::<StepRow>(files::STEPS, |put| {
-        sources.iter().try_for_each(|source| merging.steps(source, &mut statement, put))
+        for source in &sources {
+            let numbers = source.numbers()?;
+            let (first_visit, first_order) = (next_visit, next_order);
+            store::visits_of(&source.path, &mut notices, &mut |mut visit: Vec<StepRow>| {
+                statement.saw(source.place, &visit);
+                for row in &mut visit {
+                    numbers.renumber(row)?;
+                    (row.visit, row.order) = (row.visit + first_visit, row.order + first_order);
+                    (next_visit, next_order) = (row.visit + 1, row.order + 1);
+                }
+                cells.take(&visit);
+                rows += visit.len();
+                visit.into_iter().try_for_each(&mut *put)
+            })?;
+        }
+        Ok(())
     })?;
-    let mut layers = Layers::default();
+    // Those of each cell come from the first run that has them.
+    let mut layers: BTreeMap<i64, (usize, Vec<LayerRow>)> = BTreeMap::new();
     for source in &sources {
         let numbers = source.numbers()?;
-        layers.take(source, &numbers, &mut merging.notices)?;
-        merging.cells.stopped(source, &numbers)?;
+        store::visits_of(&source.path, &mut notices, &mut |rows: Vec<LayerRow>| {
+            for row in rows {
+                let cell = numbers.cell(row.cell)?;
+                let (from, kept) = layers.entry(cell).or_insert((source.place, Vec::new()));
+                kept.extend((*from == source.place).then_some(LayerRow { cell, ..row }));
+            }
+            Ok(())
+        })?;
+        cells.stopped(source, &numbers)?;
     }
-    directory.write(files::LAYERS, |put| layers.into_rows().try_for_each(put))?;
-    let cells = merging.cells.into_rows(&run_id);
+    directory.write(files::LAYERS, |put| layers.into_values().flat_map(|(_, rows)| rows).try_for_each(put))?;
+    let cells = cells.into_rows(&run_id);
     directory.write(files::CELLS, |put| cells.iter().cloned().try_for_each(put))?;
     directory.finish(&statement.to_json())?;
-    Ok(Merged { statement, rows: merging.rows, cells: cells.len(), notices: merging.notices })
+    Ok(Merged { statement, rows, cells: cells.len(), notices })
 }
 
 /// The same merge again has the same name, and one of other runs another.
@@ -66,47 +90,6 @@ fn run_id(sources: &[SourceRun]) -> String {
     ids.sort_unstable();
     let digest = store::digest(ids.iter().flat_map(|id| [id.as_bytes(), b"\n".as_slice()]));
     format!("{}-merged-of-{}-{}", ids[0], ids.len(), &digest[..8])
-}
-
-/// The progress of the merged rows.
-#[derive(Default)]
-struct Merging {
-    cells: Cells,
-    /// The numbers of the next visit and the next step.
-    visit: i64,
-    order: i64,
-    rows: usize,
-    notices: Vec<String>,
-}
-
-impl Merging {
-    /// The steps of one run, with the numbers of the whole plan; the numbers of visits and steps continue from the run
-    /// before.
-    fn steps(
-        &mut self,
-        source: &SourceRun,
-        statement: &mut Statement,
-        put: &mut dyn FnMut(StepRow) -> Result<()>,
-    ) -> Result<()> {
-        let numbers = source.numbers()?;
-        let (first_visit, first_order) = (self.visit, self.order);
-        let mut notices = std::mem::take(&mut self.notices);
-        let read = store::visits_of(&source.path, &mut notices, &mut |mut visit: Vec<StepRow>| {
-            statement.saw(source.place, &visit);
-            for row in &mut visit {
-                numbers.renumber(row)?;
-                (row.visit, row.order) = (row.visit + first_visit, row.order + first_order);
-            }
-            self.cells.take(&visit);
-            self.rows += visit.len();
-            if let Some(last) = visit.last() {
-                (self.visit, self.order) = (last.visit + 1, last.order + 1);
-            }
-            visit.into_iter().try_for_each(&mut *put)
-        });
-        self.notices = notices;
-        read
-    }
 }
 
 #[cfg(test)]

@@ -139,38 +139,29 @@ impl SourceRun {
 
     /// The numbers of its blocks and cells in the whole.
     pub fn numbers(&self) -> Result<Numbers> {
-        let blocks = match self.shard() {
-            Some(Shard { by: ShardBy::Blocks, number, count }) => {
-                Blocks { first: number as i64 - 1, stride: count as i64 }
-            }
+        let (first, stride, cells) = match self.shard() {
+            Some(Shard { by: ShardBy::Blocks, number, count }) => (number - 1, count, None),
             // The cells of other shards have the same blocks.
-            Some(Shard { by: ShardBy::Cells, .. }) => Blocks { first: 0, stride: 1 },
-            None => Blocks { first: self.place as i64, stride: self.of as i64 },
+            Some(Shard { by: ShardBy::Cells, .. }) => (0, 1, Some(Plan::new(&self.experiment)?)),
+            None => (self.place, self.of, None),
         };
-        let cells = match self.shard() {
-            Some(Shard { by: ShardBy::Cells, .. }) => Some(Plan::new(&self.experiment)?),
-            _ => None,
-        };
-        Ok(Numbers { path: self.path.clone(), blocks, cells })
+        Ok(Numbers { path: self.path.clone(), first: first as i64, stride: stride as i64, cells })
     }
-}
-
-struct Blocks {
-    first: i64,
-    stride: i64,
 }
 
 /// Converts the numbers of a run's own plan to those of the whole plan.
 pub(super) struct Numbers {
     path: PathBuf,
-    blocks: Blocks,
+    /// Of the blocks.
+    first: i64,
+    stride: i64,
     /// The run's own plan, if it does not have all cells.
     cells: Option<Plan>,
 }
 
 impl Numbers {
     pub fn renumber(&self, row: &mut StepRow) -> Result<()> {
-        row.block = self.blocks.first + self.blocks.stride * row.block;
+        row.block = self.first + self.stride * row.block;
         row.cell = self.cell(row.cell)?;
         Ok(())
     }

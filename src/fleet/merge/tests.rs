@@ -8,18 +8,14 @@ use super::*;
 use crate::device::Device;
 use crate::engine::open::{DeviceChoice, Engines};
 use crate::fleet::status::{self, RunState};
-use crate::run::{Boundary, History, Knowledge, Observer, Progress, RowContext, Sweep};
+use crate::run::{History, Observer, RowContext, Sweep};
 use crate::spec::Experiment;
-use crate::spec::plan::{Cell, Plan};
-use crate::store::{Begin, CellRow, LayerRow, RunDirectory, Status, Table, files, sealed};
+use crate::spec::plan::Plan;
+use crate::store::{Begin, RunDirectory, Status, Table};
 
 struct Silent;
 
 impl Observer for Silent {
-    fn visited(&mut self, _cell: &Cell, _median_s: Option<f64>, _progress: Progress) {}
-
-    fn block_ended(&mut self, _block: usize, _knowledge: Knowledge, _boundaries: &[Boundary]) {}
-
     fn warn(&mut self, _message: &str) {}
 }
 

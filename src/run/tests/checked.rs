@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use super::faults::{frees, names_a_library};
-use crate::check::precheck::{Asked, Qualified, Witness, qualify};
+use crate::check::precheck::{Asked, qualify};
 use crate::engine::cudnn::engine::CudnnEngine;
 use crate::engine::cudnn::recorded::{self, Called, Fault};
 use crate::engine::open::Engines;
@@ -27,7 +27,7 @@ pub struct Check {
 
 /// What a check came to.
 struct Ended {
-    result: Result<Qualified>,
+    result: Result<Vec<Option<bool>>>,
     notes: Vec<String>,
     /// What the engine says that it runs at the first batch size, where nothing fails any more.
     algorithms: Vec<(usize, String)>,
@@ -70,7 +70,7 @@ impl Check {
     fn passes(&self, Ended { result, notes, .. }: &Ended) {
         let found = result.as_ref().unwrap_or_else(|error| panic!("{error}"));
         assert!(notes.is_empty(), "{notes:?}");
-        assert_eq!(found.cells, vec![Some(true); self.plan.cells.len()]);
+        assert_eq!(*found, vec![Some(true); self.plan.cells.len()]);
     }
 
     fn ask(&self, folder: &tempfile::TempDir, fault: Option<Fault>) -> Ended {
@@ -81,13 +81,14 @@ impl Check {
         recorded::during(CHECKING);
         let home = folder.path().as_os_str().to_owned();
         let cache = Cache::of_user("qualified", &move |name| (name == "XDG_CACHE_HOME").then(|| home.clone()));
-        let mut notes = Notes(Vec::new());
-        let result = qualify(&self.plan, &mut engines, Asked::Gpu, &cache, &mut notes);
+        let mut notes = Vec::new();
+        let mut say = |what: &str| notes.extend((!what.starts_with("checking ")).then(|| what.to_owned()));
+        let result = qualify(&self.plan, &mut engines, Asked::Gpu, &cache, &mut say);
         let engine = engines.get(EngineName::Cudnn).unwrap();
         let refusals = engine.refusals();
         recorded::during(super::CLOSING);
         let algorithms = engine.algorithms(&self.plan.cells[0].workload).unwrap_or_default();
-        Ended { result, notes: notes.0, refusals, algorithms }
+        Ended { result, notes, refusals, algorithms }
     }
 
     /// One fault ends a run only where the GPU works no more; else nothing changes, or the rows say that what they are of was not checked. Nothing that
@@ -103,23 +104,13 @@ impl Check {
                 assert!(names_a_library(&message) && message.contains("\n  help: "), "not clear: {message}");
                 assert!(fault.lasts, "the run ends: {message}");
             }
-            Ok(found) if found.cells.iter().all(|cell| *cell == Some(true)) => assert_eq!(notes, Vec::<String>::new()),
+            Ok(found) if found.iter().all(|cell| *cell == Some(true)) => assert_eq!(notes, Vec::<String>::new()),
             Ok(_) => {
                 let says = |note: &String| names_a_library(note) && note.contains("`qualified` = false");
                 assert!(!notes.is_empty() && notes.iter().all(says), "not clear: {notes:?}");
             }
         }
         self.passes(&self.ask(&folder, None));
-    }
-}
-
-struct Notes(Vec<String>);
-
-impl Witness for Notes {
-    fn begins(&mut self, _: &str) {}
-
-    fn notes(&mut self, what: &str) {
-        self.0.push(what.to_owned());
     }
 }
 

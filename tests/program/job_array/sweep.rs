@@ -2,12 +2,11 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::Command;
 use std::thread::JoinHandle;
 
-use batchstep::store::Table;
-
 use super::cluster::Cluster;
+use crate::support::{numbers, succeeds};
 
 /// A sweep of eight batch sizes whose steps have no noise, so that a row does not depend on when and by which process
 /// it was measured.
@@ -41,7 +40,7 @@ impl Sweep {
             let quiet: Vec<String> = (1..=self.shards).map(|number| format!("quiet-{number}")).collect();
             for (number, out) in quiet.iter().enumerate() {
                 let shard = format!("{}/{}", number + 1, self.shards);
-                batchstep(&folder, &["run", "quiet.toml", "--shard", &shard, "--out", out]);
+                succeeds(&folder, &["run", "quiet.toml", "--shard", &shard, "--out", out]);
             }
             merged(&folder, "undisturbed", &quiet)
         })
@@ -88,7 +87,7 @@ impl Array {
         let folders = self.folders();
         let mut arguments = vec!["status", "--format", "json"];
         arguments.extend(folders.iter().map(String::as_str));
-        let said = batchstep(&self.folder, &arguments).stdout;
+        let said = succeeds(&self.folder, &arguments).stdout;
         let document: serde_json::Value = serde_json::from_slice(&said).expect("JSON");
         let one = |run: &serde_json::Value| {
             (run["state"].as_str().expect("a state").to_owned(), run["visits"].as_u64().expect("a number"))
@@ -122,25 +121,16 @@ impl Array {
 fn merged(folder: &Path, out: &str, runs: &[String]) -> Steps {
     let mut arguments = vec!["merge", out, "--no-analysis"];
     arguments.extend(runs.iter().map(String::as_str));
-    assert_eq!(batchstep(folder, &arguments).status.code(), Some(0));
+    assert_eq!(succeeds(folder, &arguments).status.code(), Some(0));
     counted(&folder.join(out))
 }
 
-fn batchstep(folder: &Path, arguments: &[&str]) -> Output {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_batchstep"));
-    let output = command.current_dir(folder).args(arguments).output().expect("it starts");
-    let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(matches!(output.status.code(), Some(0 | 1)), "{arguments:?}: {said}");
-    output
-}
-
 fn counted(run: &Path) -> Steps {
-    let table = Table::read(run, &["block", "cell", "warmup", "step_time_s"]).expect("read");
-    let column = |name: &str| table.numbers(name).expect("numbers");
-    let (block, cell, warmup, time) = (column("block"), column("cell"), column("warmup"), column("step_time_s"));
     let mut steps = Steps::new();
-    for row in (0..table.rows()).filter(|&row| warmup[row] == 0.0) {
-        steps.entry((block[row] as u64, cell[row] as u64)).or_default().push(time[row].to_bits());
+    for [block, cell, warmup, time] in numbers(run, ["block", "cell", "warmup", "step_time_s"]).expect("read") {
+        if warmup == 0.0 {
+            steps.entry((block as u64, cell as u64)).or_default().push(time.to_bits());
+        }
     }
     steps
 }

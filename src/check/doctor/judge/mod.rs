@@ -66,18 +66,13 @@ fn cpu(environment: &Environment) -> Finding {
     if cpu.logical_cores.is_some_and(|logical| allowed > 0 && allowed < logical) {
         parts.push(format!("this process may use {allowed} of them"));
     }
-    match environment.limits.quota_cores {
-        Some(quota) => {
-            parts.push(format!("the container may use {quota:.2} cores' time"));
-            if let Some((times, seconds)) = environment.limits.stopped.filter(|(times, _)| *times > 0) {
-                parts.push(format!("its quota has stopped it {times} times, for {seconds:.1} s in all"));
-            }
-            let remedy =
-                "give the container whole CPUs (docker: --cpuset-cpus instead of --cpus): a quota stops steps midway";
-            warning("CPU", parts.join(", "), Some(remedy))
-        }
-        None => ok("CPU", parts.join(", ")),
+    let Some(quota) = environment.limits.quota_cores else { return ok("CPU", parts.join(", ")) };
+    parts.push(format!("the container may use {quota:.2} cores' time"));
+    if let Some((times, seconds)) = environment.limits.stopped.filter(|(times, _)| *times > 0) {
+        parts.push(format!("its quota has stopped it {times} times, for {seconds:.1} s in all"));
     }
+    let remedy = "give the container whole CPUs (docker: --cpuset-cpus instead of --cpus): a quota stops steps midway";
+    warning("CPU", parts.join(", "), Some(remedy))
 }
 
 fn memory(environment: &Environment) -> Finding {
@@ -133,7 +128,15 @@ fn counters(environment: &Environment) -> Finding {
     let subject = "performance counters";
     let counters = &environment.counters;
     if counters.cycles && counters.instructions {
-        return some_counters(subject, &counters.lacking);
+        let there = "cycles and instructions can be counted";
+        if counters.lacking.is_empty() {
+            return ok(subject, format!("{there}, and so can cache and branch events"));
+        }
+        let named = |lacking: &Lacking| format!("{} ({})", lacking.name, lacking.why);
+        let named: Vec<String> = counters.lacking.iter().map(named).collect();
+        let detail = format!("{there}; these cannot, so their columns are null: {}", named.join(", "));
+        let remedy = "jumps are still distinguished from a slow clock; for the others measure on hardware, or have the host pass all of its counters on";
+        return missing(subject, detail, Some(remedy));
     }
     let why = counters.refused.as_deref().unwrap_or("they were not asked");
     let level = counters.paranoid.map(|level| format!(" (kernel.perf_event_paranoid is {level})")).unwrap_or_default();
@@ -146,19 +149,6 @@ fn counters(environment: &Environment) -> Finding {
     let remedy = counters.refused.is_some().then_some(remedy);
     let found = missing(subject, format!("cycles cannot be counted: {why}{level}; {rest}"), remedy);
     if counters.forbidden { found.by(&["sudo sysctl kernel.perf_event_paranoid=1"]) } else { found }
-}
-
-/// Cycles and instructions are there, and it may be that others are not.
-fn some_counters(subject: &'static str, lacking: &[Lacking]) -> Finding {
-    let there = "cycles and instructions can be counted";
-    if lacking.is_empty() {
-        return ok(subject, format!("{there}, and so can cache and branch events"));
-    }
-    let named = |lacking: &Lacking| format!("{} ({})", lacking.name, lacking.why);
-    let named: Vec<String> = lacking.iter().map(named).collect();
-    let detail = format!("{there}; these cannot, so their columns are null: {}", named.join(", "));
-    let remedy = "jumps are still distinguished from a slow clock; for the others measure on hardware, or have the host pass all of its counters on";
-    missing(subject, detail, Some(remedy))
 }
 
 fn driver(evidence: &Evidence) -> Finding {
@@ -192,15 +182,15 @@ fn without_driver(environment: &Environment) -> Finding {
         return absent(Some("install the NVIDIA driver on Windows, not within WSL: https://www.nvidia.com/drivers"));
     }
     let found = absent(Some("install the NVIDIA driver: https://www.nvidia.com/drivers"));
-    match has(&environment.os, "ubuntu") {
-        true => found.by(&[
-            "sudo apt-get update",
-            "sudo apt-get install --yes ubuntu-drivers-common",
-            "sudo ubuntu-drivers install --gpgpu",
-            "sudo reboot",
-        ]),
-        false => found,
+    if !has(&environment.os, "ubuntu") {
+        return found;
     }
+    found.by(&[
+        "sudo apt-get update",
+        "sudo apt-get install --yes ubuntu-drivers-common",
+        "sudo ubuntu-drivers install --gpgpu",
+        "sudo reboot",
+    ])
 }
 
 fn nvml(evidence: &Evidence) -> Finding {
@@ -252,27 +242,21 @@ fn version(text: &str) -> Option<(u32, u32)> {
 
 fn pcie(index: usize, link: &Link) -> Finding {
     let subject = format!("PCIe link of GPU {index}");
-    let text = |generation: Option<u32>, width: Option<u32>| match (generation, width) {
-        (Some(generation), Some(width)) => format!("PCIe {generation}.0 x{width}"),
-        (None, Some(width)) => format!("x{width}"),
-        (Some(generation), None) => format!("PCIe {generation}.0"),
-        (None, None) => "unknown".to_string(),
+    let text = |generation: Option<u32>, width: Option<u32>| {
+        let parts =
+            [generation.map(|generation| format!("PCIe {generation}.0")), width.map(|width| format!("x{width}"))];
+        let parts: Vec<String> = parts.into_iter().flatten().collect();
+        if parts.is_empty() { "unknown".to_owned() } else { parts.join(" ") }
     };
     if link.is_unknown() {
         return missing(subject, "neither NVML nor sysfs reports it; its columns will be null", None);
     }
-    let detail = format!("{} now", text(link.generation, link.width));
-    let detail =
-        format!("{detail}, {} at most (idle links drop their generation)", text(link.generation_max, link.width_max));
+    let (now, most) = (text(link.generation, link.width), text(link.generation_max, link.width_max));
+    let detail = format!("{now} now, {most} at most (idle links drop their generation)");
     // A link that idles keeps its lanes: fewer of them are a matter of the slot, the riser or the seat of the card.
-    match (link.width, link.width_max) {
-        (Some(now), Some(most)) if now < most => warning(
-            subject,
-            detail,
-            Some("move the card to a slot with all its lanes, or leave it where it is: the width is recorded"),
-        ),
-        _ => ok(subject, detail),
-    }
+    let remedy = "move the card to a slot with all its lanes, or leave it where it is: the width is recorded";
+    let is_narrow = link.width.zip(link.width_max).is_some_and(|(now, most)| now < most);
+    if is_narrow { warning(subject, detail, Some(remedy)) } else { ok(subject, detail) }
 }
 
 /// The libraries of the GPU engine. Without a driver they are of no use, and one line says so. With one, the missing
@@ -289,12 +273,8 @@ fn libraries(evidence: &Evidence) -> Vec<Finding> {
         ok(subject, "not needed: there is no NVIDIA driver to use them with")
     } else {
         let mut packages: Vec<String> = Vec::new();
-        for found in &absent {
-            let package = remedy(found, evidence).trim_start_matches(PIP).to_string();
-            if !packages.contains(&package) {
-                packages.push(package);
-            }
-        }
+        let all = absent.iter().map(|found| remedy(found, evidence).trim_start_matches(PIP).to_owned());
+        all.for_each(|package| packages.extend((!packages.contains(&package)).then_some(package)));
         let names: Vec<&str> = absent.iter().map(|found| found.library.name()).collect();
         let detail = format!("not found: {}", names.join(", "));
         let command = format!("{PIP}{}", packages.join(" "));
@@ -344,27 +324,23 @@ fn pytorch(evidence: &Evidence) -> Finding {
         let remedy = "install Python 3.10 or later, or name one in BATCHSTEP_PYTHON";
         return missing("PyTorch", why, Some(remedy));
     };
-    match &python.torch {
-        Some(version) => {
-            let cuda = python.torch_cuda.as_ref().map_or("CPU only".to_string(), |cuda| format!("CUDA {cuda}"));
-            let found = format!("{version}, {cuda} (Python {}, {})", python.version, python.executable.display());
-            match &evidence.pytorch_gpu {
-                None => ok("PyTorch", found),
-                Some(Ok(gpu)) => ok("PyTorch", format!("{found}, sees {gpu}")),
-                Some(Err(why)) => {
-                    let why = why.lines().next().unwrap_or_default();
-                    let remedy = "install the PyTorch for this driver's CUDA: https://pytorch.org/get-started/locally";
-                    warning("PyTorch", format!("{found}; it cannot use the GPU: {why}"), Some(remedy))
-                }
-            }
-        }
-        None => {
-            let detail = format!(
-                "not installed in Python {}; on a GPU its steps are measured first, and side-by-side runs need it",
-                python.version
-            );
-            let command = "pip install torch";
-            installed(missing("PyTorch", detail, Some(command)), evidence, command)
+    let Some(version) = &python.torch else {
+        let detail = format!(
+            "not installed in Python {}; on a GPU its steps are measured first, and side-by-side runs need it",
+            python.version
+        );
+        let command = "pip install torch";
+        return installed(missing("PyTorch", detail, Some(command)), evidence, command);
+    };
+    let cuda = python.torch_cuda.as_ref().map_or("CPU only".to_string(), |cuda| format!("CUDA {cuda}"));
+    let found = format!("{version}, {cuda} (Python {}, {})", python.version, python.executable.display());
+    match &evidence.pytorch_gpu {
+        None => ok("PyTorch", found),
+        Some(Ok(gpu)) => ok("PyTorch", format!("{found}, sees {gpu}")),
+        Some(Err(why)) => {
+            let why = why.lines().next().unwrap_or_default();
+            let remedy = "install the PyTorch for this driver's CUDA: https://pytorch.org/get-started/locally";
+            warning("PyTorch", format!("{found}; it cannot use the GPU: {why}"), Some(remedy))
         }
     }
 }

@@ -66,11 +66,8 @@ impl Engine for Changing {
     }
 }
 
-struct Answered {
-    cells: Result<Vec<Option<bool>>, String>,
-    said: Vec<String>,
-    shown: Vec<(usize, usize)>,
-}
+/// What was checked, what the user reads, and the parts that were shown.
+type Answered = (Result<Vec<Option<bool>>, String>, Vec<String>, Vec<(usize, usize)>);
 
 const MLP: &str = "[model]\nname = \"mlp\"\n";
 const WIDE: &str = "[model]\nname = \"wide\"\ninput = [2]\nclasses = 1\n[[model.layers]]\ntype = \"dense\"\nout_features = 250000\n\
@@ -86,29 +83,25 @@ fn answered(model: &str, sizes: &str, off_by: f32, cache: &Cache) -> Answered {
     let mut engines = Engines::of(EngineName::Candle, Box::new(engine));
     let (cells, said) = asked_of(&plan(&spec), &mut engines, Asked::Every, cache);
     let shown = shown.lock().unwrap().clone();
-    Answered { cells, said, shown }
+    (cells, said, shown)
 }
 
 #[test]
 fn a_layer_is_checked_again_where_another_algorithm_computes_it() {
     let folder = tempfile::tempdir().unwrap();
-    let first = answered(MLP, "[2, 3, 5, 6, 7, 9]", 0.0, &cache(&folder));
-    assert_eq!(first.cells, Ok(vec![Some(true); 6]), "{:?}", first.said);
+    let (cells, said, shown) = answered(MLP, "[2, 3, 5, 6, 7, 9]", 0.0, &cache(&folder));
+    assert_eq!(cells, Ok(vec![Some(true); 6]), "{said:?}");
     // Everything at 8 and 9, then the other algorithm at the first size that has it.
-    assert_eq!(first.shown, [(8, FIRST), (8, SECOND), (9, FIRST), (9, SECOND), (2, FIRST)]);
-    assert!(
-        first.said[1].ends_with("at batch size 2, where other algorithms compute 1 of its layers"),
-        "{:?}",
-        first.said
-    );
+    assert_eq!(shown, [(8, FIRST), (8, SECOND), (9, FIRST), (9, SECOND), (2, FIRST)]);
+    assert!(said[1].ends_with("at batch size 2, where other algorithms compute 1 of its layers"), "{said:?}");
     let again = answered(MLP, "[2, 3, 5, 6, 7, 9]", 0.0, &cache(&folder));
-    assert_eq!((again.cells, again.said.len(), again.shown.len()), (Ok(vec![Some(true); 6]), 0, 0));
+    assert_eq!(again, (Ok(vec![Some(true); 6]), Vec::new(), Vec::new()));
 }
 
 #[test]
 fn an_algorithm_that_is_wrong_only_at_other_batch_sizes_is_refused() {
     let folder = tempfile::tempdir().unwrap();
-    let Answered { cells, shown, .. } = answered(MLP, "[2, 9]", 0.25, &cache(&folder));
+    let (cells, _, shown) = answered(MLP, "[2, 9]", 0.25, &cache(&folder));
     let error = cells.unwrap_err();
     // By hand: 1.25 in place of 1.
     assert!(error.contains("candle computes mlp") && error.contains("the output is off by 2.5e-1"), "{error}");
@@ -119,7 +112,7 @@ fn an_algorithm_that_is_wrong_only_at_other_batch_sizes_is_refused() {
 #[test]
 fn what_takes_too_long_to_check_is_not_called_qualified() {
     let folder = tempfile::tempdir().unwrap();
-    let Answered { cells, said, shown } = answered(WIDE, "[2, 3, 10000000]", 0.0, &cache(&folder));
+    let (cells, said, shown) = answered(WIDE, "[2, 3, 10000000]", 0.0, &cache(&folder));
     assert_eq!(cells, Ok(vec![Some(true), Some(true), Some(false)]));
     let last = said.last().unwrap();
     assert!(last.starts_with("at batch size 10000000 candle's step of wide is computed by algorithms"), "{last}");
