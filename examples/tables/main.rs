@@ -38,8 +38,8 @@ fn peak_bytes() -> f64 {
 /// A database of these runs and tables; an error where one is refused.
 fn collected(paths: &[PathBuf], folder: &Path) -> Result<Database, Box<dyn Error>> {
     let mut refused = Vec::new();
-    database::collect(paths, folder, &mut |taken| {
-        if let Outcome::Refused(error) = taken.outcome {
+    database::collect(paths, folder, &mut |_, outcome| {
+        if let Outcome::Refused(error) = outcome {
             refused.push(error.to_string());
         }
     })?;

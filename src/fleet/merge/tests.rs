@@ -11,7 +11,7 @@ use crate::fleet::status::{self, RunState};
 use crate::run::{History, Observer, RowContext, Sweep};
 use crate::spec::Experiment;
 use crate::spec::plan::Plan;
-use crate::store::{Begin, RunDirectory, Status, Table};
+use crate::store::{Begin, CellRow, LayerRow, RunDirectory, Status, Table, files, sealed};
 
 struct Silent;
 

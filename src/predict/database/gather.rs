@@ -143,7 +143,7 @@ impl<'a> Candidate<'a> {
         }
         // A run of the synthetic engine has none.
         let has_layers = look::is_file(&path.join(files::LAYERS))?;
-        for row in if has_layers { RunDirectory::layers_of(path)? } else { Vec::new() } {
+        for row in if has_layers { sealed::<LayerRow>(&path.join(files::LAYERS))? } else { Vec::new() } {
             let planned = planned(&plan, path, "layer of cell", (row.cell, &row.model, row.batch_size))?;
             let Some(part) = place_of.get(&row.cell).and_then(|key| parts.get_mut(key)) else { continue };
             let ([network_id, _], sides) = (identity(planned), sides(planned, &row.layer));

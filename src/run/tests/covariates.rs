@@ -118,7 +118,7 @@ fn look(facts: &Path) {
         }
         assert!(table.texts("throttle_reasons").unwrap().iter().all(|reasons| reasons == gpu.throttle), "{}", gpu.link);
         let found = analyse(&sweep.path, &Query::default(), None).unwrap();
-        let destination = Destination { extension: "svg", ..Destination::in_run(folder.path().to_owned()) };
+        let destination = Destination { extension: "svg".to_owned(), ..Destination::in_run(folder.path().to_owned()) };
         let figures = Figures::of(&sweep.path, &found, &[]);
         let drawn: String =
             figures.draw(&destination).unwrap().iter().map(|path| std::fs::read_to_string(path).unwrap()).collect();

@@ -9,8 +9,6 @@ use crate::engine::cudnn::call::{
 };
 use crate::engine::cudnn::element::{Element, Math};
 use crate::engine::cudnn::feature_maps::FeatureMaps;
-use crate::engine::cudnn::order::{Assigned, Order, StepStream};
-use crate::engine::cudnn::kernels::KernelOf;
 use crate::error::Result;
 use crate::network::Extent;
 use crate::settings::{Layout, Winograd};
