@@ -507,6 +507,7 @@ mod tests {
     }
 
     #[test]
+    #[ignore = "slow"]
     fn a_large_table_is_thinned_by_whole_visits_and_the_longest_series_first() {
         let small = gathered(100, MOST_STEPS);
         assert_eq!(small.iter().map(|s| (s.measurements.len(), s.kept)).collect::<Vec<_>>(), [(20, 1.0), (180, 1.0)]);

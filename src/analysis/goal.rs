@@ -233,6 +233,7 @@ mod tests {
     /// Another program takes half of the machine for the length of a visit, in three of ten. Nothing jumps; whatever a run has measured so
     /// far, it says so.
     #[test]
+    #[ignore = "slow"]
     fn a_busy_machine_reports_no_jump_in_any_state_of_a_run() {
         const RUNS: u64 = 40;
         // After half a block, one block and a bit, two, three and a half, four, and at the end.

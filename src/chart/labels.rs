@@ -147,6 +147,7 @@ mod tests {
     }
 
     #[test]
+    #[ignore = "slow"]
     fn labels_never_overlap_each_other_nor_the_data() {
         for n in [8, 70, 512] {
             for count in 0..=60 {

@@ -232,6 +232,7 @@ fn every_chart_is_sound_and_its_texts_do_not_overlap() {
 
 /// Set `BATCHSTEP_DEMONSTRATION` to a folder to keep them, and look at them after every change.
 #[test]
+#[ignore = "slow"]
 fn every_chart_is_painted() {
     let folder = tempfile::tempdir().unwrap();
     let kept = std::env::var_os("BATCHSTEP_DEMONSTRATION").map(std::path::PathBuf::from);

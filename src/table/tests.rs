@@ -281,6 +281,7 @@ fn a_second_table_and_text_behind_a_table_are_left_out_with_a_note() {
 }
 
 #[test]
+#[ignore = "slow"]
 fn a_large_table_is_read_a_stretch_at_a_time_with_the_same_answer() {
     let rows: u32 = 1_700_000;
     let mut text = String::from("# made\nbatch,label,time_ms\n");
@@ -418,6 +419,7 @@ fn samples() -> Vec<PathBuf> {
 
 /// Every recorded sample of a format, flipped, cut and doubled: an answer or a refusal, and no panic.
 #[test]
+#[ignore = "slow"]
 fn no_change_of_a_sample_is_too_much() {
     let mut state = 20u64;
     let mut random = |below: usize| {

@@ -84,6 +84,7 @@ fn measure_twice(folder: &Path) -> Result<(), needs::Failure> {
 }
 
 #[test]
+#[ignore = "slow"]
 fn a_planted_jump_is_found_twice_and_compare_distinguishes_the_same_from_a_quarter_more() {
     let _alone = crate::alone();
     if let Err(error) = Command::new("python3").arg("--version").output() {

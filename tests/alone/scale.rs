@@ -61,6 +61,7 @@ fn processor_s() -> f64 {
 }
 
 #[test]
+#[ignore = "slow"]
 fn ten_thousand_cells_take_the_same_time_and_little_memory_each() {
     let _alone = crate::alone();
     let experiment = Experiment::parse(SPEC, "scale.toml").expect("valid");

@@ -122,6 +122,7 @@ fn measure(folder: &Path) -> Result<(), Failure> {
 }
 
 #[test]
+#[ignore = "slow"]
 fn padding_of_the_batch_makes_stairs_that_are_found_explained_and_taken_away() {
     let _alone = crate::alone();
     let folder = Folder::with("stairs.toml", SPEC);

@@ -60,6 +60,7 @@ fn a_plateau_is_no_rise() {
 
 /// `b` ran out of memory at 56 and 64; of `a` nothing larger than 48 was tried.
 #[test]
+#[ignore = "slow"]
 fn a_larger_size_that_failed_is_not_recommended() {
     let folder = Folder::new();
     let of =
@@ -131,6 +132,7 @@ fn without_a_rate_or_an_error_there_is_no_advice() {
 }
 
 #[test]
+#[ignore = "slow"]
 fn a_run_its_page_and_its_chart_say_the_same() {
     let Synthetic { folder, output } = synthetic();
     let said = stdout(output);
@@ -173,6 +175,7 @@ fn the_memory_of_the_best_size_is_its_peak() {
 
 /// A run of three dense layers with four jumps: the answer fits on a screen, and `--details` shows the rest.
 #[test]
+#[ignore = "slow"]
 fn the_answer_is_short_and_the_details_are_one_flag_away() {
     let folder = Folder::new();
     let stored = experiment("runs/2026-11-23-epyc-2-cores-quickstart");

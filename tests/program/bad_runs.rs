@@ -62,6 +62,7 @@ fn folders_that_are_something_else_stay_as_they_are() {
 }
 
 #[test]
+#[ignore = "slow"]
 fn an_unfinished_run_is_neither_overwritten_nor_mixed_with_another_spec() {
     let folder = measured();
     // As if killed before it was sealed.
@@ -88,6 +89,7 @@ fn forget_spec(run: &Path) {
 
 /// The copy of the spec in the folder is edited, and given to `--resume`.
 #[test]
+#[ignore = "slow"]
 fn a_run_is_not_continued_with_other_batch_sizes() {
     let folder = measured();
     let directory = folder.join("results/q");
@@ -109,6 +111,7 @@ fn a_run_is_not_continued_with_other_batch_sizes() {
 
 /// `collect` needs that table, and says that `--resume` writes it.
 #[test]
+#[ignore = "slow"]
 fn a_finished_run_that_lost_its_cells_gets_them_back_from_its_steps() {
     let folder = measured();
     let directory = folder.join("results/q");
@@ -138,6 +141,7 @@ fn a_damaged_environment_is_named_with_its_folder() {
 }
 
 #[test]
+#[ignore = "slow"]
 fn a_damaged_part_is_measured_again() {
     let folder = measured();
     let directory = folder.join("results/q");
@@ -149,6 +153,7 @@ fn a_damaged_part_is_measured_again() {
 }
 
 #[test]
+#[ignore = "slow"]
 fn a_cell_that_does_not_fit_is_a_row_and_the_sweep_continues() {
     // 4 million images of 28x28 through mnist_cnn need terabytes; one needs nothing.
     let spec = "version = 1\nname = \"big\"\n[model]\nname = \"mnist_cnn\"\n[sweep]\nbatch_size = [1, 2, 1000000]\n[train]\nprecision = \"fp32\"\n[measure]\nblocks = { min = 2, max = 2 }\nsteps_per_visit = 1\n";

@@ -34,6 +34,7 @@ fn runs_on_the_cpu(folder: &Path, arguments: &[&str]) {
 }
 
 #[test]
+#[ignore = "slow"]
 fn a_driver_that_refuses_ends_the_run_with_its_remedy_unless_the_cpu_is_asked_for() {
     let folder = Folder::with("tiny.toml", SPEC);
     // The fabric manager is not running; the kernel module has another version; after a suspend.
@@ -57,6 +58,7 @@ fn a_driver_that_refuses_ends_the_run_with_its_remedy_unless_the_cpu_is_asked_fo
 }
 
 #[test]
+#[ignore = "slow"]
 fn without_a_gpu_a_spec_that_names_tf32_is_refused_and_one_that_does_not_runs_on_the_cpu() {
     let folder = Folder::new();
     if !driver(&folder, 100) {

@@ -21,6 +21,7 @@ fn verdicts(lines: &str) -> Vec<(i64, Option<String>)> {
 const THROTTLE: &str = "throttle = { after = 32, size = \"10%\" }";
 
 #[test]
+#[ignore = "slow"]
 fn a_clock_that_moves_distinguishes_work_from_clock() {
     // Of a processor, and of a GPU's multiprocessors.
     for clock in
@@ -32,6 +33,7 @@ fn a_clock_that_moves_distinguishes_work_from_clock() {
 }
 
 #[test]
+#[ignore = "slow"]
 fn without_a_clock_or_with_one_that_never_moves_there_is_no_verdict() {
     assert_eq!(verdicts(THROTTLE), [(16, None), (32, None)]);
     assert_eq!(verdicts("clock = { hz = 2e9 }"), [(16, None)]);

@@ -23,6 +23,7 @@ fn spec_of(folder: &Path, engine: &str, sizes: &str, measure: &str) {
 const PRINTS: &str = r#"command = ["sh", "-c", "for i in 1 2 3; do echo took $((100 + {batch_size} + ({batch_size} > {pad} ? 50 : 0))) us; done"]"#;
 
 #[test]
+#[ignore = "slow"]
 fn the_jumps_of_times_that_a_command_prints_are_found() {
     let folder = Folder::new();
     let engine = format!("{PRINTS}\nseconds = {{ pattern = 'took ([0-9.]+) us', unit = \"us\" }}");
@@ -61,6 +62,7 @@ fn errors_in_a_command_are_reported_before_it_runs() {
 }
 
 #[test]
+#[ignore = "slow"]
 fn a_command_that_fails_costs_its_size_and_says_its_last_line() {
     let folder = Folder::new();
     let fails = r#"command = ["sh", "-c", "if [ {batch_size} -gt 20 ]; then echo CUDA out of memory >&2; exit 3; fi; echo 0.{pad}{batch_size}1"]"#;
@@ -74,6 +76,7 @@ fn a_command_that_fails_costs_its_size_and_says_its_last_line() {
 /// examples/own/padded.c pads its rows to multiples of 8. Here its clock is that of its own thread, which stands still while other programs have the
 /// processor.
 #[test]
+#[ignore = "slow"]
 fn a_c_program_that_answers_lines_is_measured() {
     let folder = Folder::new();
     let own = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/own");

@@ -9,6 +9,7 @@ fn spec(name: &str, sweep: &str) -> String {
 }
 
 #[test]
+#[ignore = "slow"]
 fn the_rate_of_the_control_is_on_the_charts_and_in_the_json_of_other_runs() {
     let folder = Folder::with("before.toml", &spec("before", ""));
     write(&folder, "aa.toml", &spec("aa", "executes = 8"));

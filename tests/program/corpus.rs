@@ -57,18 +57,21 @@ fn specs_are_read_or_refused() {
 }
 
 #[test]
+#[ignore = "slow"]
 fn csv_files_are_read_or_refused() {
     let folder = tempfile::tempdir().expect("a folder");
     replay("csv", 200, |bytes| readers::csv(bytes, folder.path()));
 }
 
 #[test]
+#[ignore = "slow"]
 fn parquet_files_are_read_or_refused() {
     let folder = tempfile::tempdir().expect("a folder");
     replay("parquet", 300, |bytes| readers::parquet(bytes, folder.path()));
 }
 
 #[test]
+#[ignore = "slow"]
 fn json_documents_are_read_or_refused() {
     let folder = tempfile::tempdir().expect("a folder");
     replay("json", 300, |bytes| readers::json(bytes, folder.path()));

@@ -44,6 +44,7 @@ fn a_file_of_two_engines_is_plotted_with_its_crossover() {
 }
 
 #[test]
+#[ignore = "slow"]
 fn a_run_of_two_engines_stores_its_crossovers() {
     let folder = Folder::new();
     let spec = "version = 1\nname = \"c\"\n[model]\nname = \"mlp\"\n[sweep]\nbatch_size = [8, 64, 512]\n[train]\noptimizer = \"adam\"\n\

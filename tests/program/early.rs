@@ -10,6 +10,7 @@ const SPEC: &str = "version = 1\nname = \"early\"\n[sweep]\nbatch_size = \"1..=1
                     hangs = [{ at = 3, for = \"250ms\" }]\n[measure]\nblocks = { min = 4, max = 4 }\nsteps_per_visit = 1\n";
 
 #[test]
+#[ignore = "slow"]
 fn too_few_blocks_report_nothing_but_how_to_go_on() {
     let folder = Folder::with("early.toml", SPEC);
     let output = run(&folder, &["run", "early.toml", "--time", "300ms"]);
@@ -64,6 +65,7 @@ fn too_few_blocks_report_nothing_but_how_to_go_on() {
 
 /// A run that has ended keeps its warnings: every reader shows the same list.
 #[test]
+#[ignore = "slow"]
 fn the_warnings_of_a_run_are_one_list_for_the_terminal_the_page_and_the_json() {
     let folder = Folder::new();
     // Noise of 10 % in each visit: slightly more than four blocks cannot decide on a jump of 1 %.

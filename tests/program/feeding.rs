@@ -42,6 +42,7 @@ fn rows(run: &Path) -> Vec<PipelineRow> {
 }
 
 #[test]
+#[ignore = "slow"]
 fn a_study_writes_its_tables_its_chart_and_its_document_and_removes_its_images() {
     let folder = Folder::on_disk();
     let images = folder.join("disk");
@@ -89,6 +90,7 @@ fn a_study_writes_its_tables_its_chart_and_its_document_and_removes_its_images()
 }
 
 #[test]
+#[ignore = "slow"]
 fn damaged_images_are_counted_and_named() {
     let folder = Folder::on_disk();
     let body = |on_error: &str| {

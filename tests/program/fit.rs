@@ -6,6 +6,7 @@ const SPEC: &str = "version = 1\nkind = \"fit\"\nname = \"f\"\n[sweep]\nbatch_si
                     threads = 1\n[measure]\nepochs = 60\n";
 
 #[test]
+#[ignore = "slow"]
 fn two_engines_fit_the_surface_alike_and_the_picture_shows_it() {
     let folder = Folder::with("f.toml", SPEC);
     let output = ends(0, &folder, &["run", "f.toml"]);
@@ -52,6 +53,7 @@ fn a_network_that_cannot_fit_a_surface_is_refused_before_anything_runs() {
 }
 
 #[test]
+#[ignore = "slow"]
 fn points_that_do_not_fit_in_memory_are_left_out_with_both_numbers() {
     let folder = Folder::new();
     // 60 million points with 100,000 features each are 22 TiB.

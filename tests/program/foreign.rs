@@ -253,6 +253,7 @@ fn bad_data_gets_one_message_and_exit_code_2() {
 }
 
 #[test]
+#[ignore = "slow"]
 fn a_truncated_parquet_of_ours_is_refused() {
     let spec = "version = 1\nname = \"s\"\n[engine]\nname = \"synthetic\"\n[synthetic]\n[measure]\nblocks = { max = 2 }\nsteps_per_visit = 2\n";
     let folder = Folder::with("s.toml", spec);

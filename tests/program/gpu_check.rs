@@ -16,6 +16,7 @@ fn gpu_check(folder: &Path, arguments: &[&str]) -> Option<Output> {
 }
 
 #[test]
+#[ignore = "slow"]
 fn a_part_that_fails_is_kept_and_does_not_stop_the_next() {
     let folder = Folder::new();
     // There is no GPU engine on a CPU; the synthetic experiment keeps its own.

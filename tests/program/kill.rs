@@ -31,6 +31,7 @@ fn stored(run: &Path) -> Stored {
 }
 
 #[test]
+#[ignore = "slow"]
 fn kills_at_random_moments_lose_no_visit_and_double_none() {
     // Twenty by default; BATCHSTEP_KILLS=100 for the heavy form.
     let kills = std::env::var("BATCHSTEP_KILLS").ok().and_then(|kills| kills.parse().ok()).unwrap_or(20);
@@ -89,6 +90,7 @@ fn kills_at_random_moments_lose_no_visit_and_double_none() {
 
 #[cfg(unix)]
 #[test]
+#[ignore = "slow"]
 fn an_interrupted_run_is_sealed_and_continues() {
     let folder = Folder::with("kill.toml", &spec(40));
     let child = start(&folder, &["run", "kill.toml", "--out", "run"]);
@@ -112,6 +114,7 @@ fn an_interrupted_run_is_sealed_and_continues() {
 
 /// The time limit ends a run and has no other effect.
 #[test]
+#[ignore = "slow"]
 fn a_run_that_ran_out_of_time_continues_with_more() {
     let measure = "smallest_jump = \"0.01%\"\nblocks = { max = 100000 }";
     let folder = Folder::with("t.toml", &planted("t", "\"1..=20\"", "noise = { visits = \"5%\" }", measure));
@@ -138,6 +141,7 @@ fn a_run_that_ran_out_of_time_continues_with_more() {
 /// A scheduler may suspend a job for hours.
 #[cfg(unix)]
 #[test]
+#[ignore = "slow"]
 fn a_run_that_was_stopped_longer_than_its_watchdog_waits_continues_and_keeps_its_cell() {
     let folder = Folder::new();
     let spec = planted(

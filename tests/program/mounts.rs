@@ -160,6 +160,7 @@ int rename(const char *from, const char *to) {
 "#;
 
 #[test]
+#[ignore = "slow"]
 fn without_locks_and_hard_links_a_run_is_complete_and_without_renaming_it_says_so() {
     let folder = Folder::new();
     let library = folder.join("lib/librefusing.so");

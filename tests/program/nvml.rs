@@ -76,6 +76,7 @@ fn doctor(folder: &Folder, facts: &str) -> String {
 }
 
 #[test]
+#[ignore = "slow"]
 fn doctor_names_each_recorded_gpu_and_the_lanes_that_its_link_lacks() {
     let folder = Folder::new();
     if !shared_library(LIBRARY, &folder.join("libnvidia-ml.so.1")) {

@@ -26,6 +26,7 @@ seed = 1
 
 /// The run uses the engines that are available, and can be resumed with them.
 #[test]
+#[ignore = "slow"]
 fn an_optional_engine_that_is_missing_is_left_out_with_a_notice() {
     let folder = Folder::with("two.toml", SPEC);
     let without_python = |arguments: &[&str]| {
@@ -55,6 +56,7 @@ fn an_optional_engine_that_is_missing_is_left_out_with_a_notice() {
 
 /// A spec for a GPU runs the part that a CPU can run, says what it leaves out, and can be resumed like this.
 #[test]
+#[ignore = "slow"]
 fn values_that_only_a_gpu_has_are_left_out_with_a_warning() {
     let folder = Folder::new();
     let spec = std::fs::read_to_string(experiment("gpu/pcie.toml")).expect("readable");

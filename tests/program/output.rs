@@ -11,6 +11,7 @@ const SPEC: &str = "version = 1\nname = \"t\"\n[sweep]\nbatch_size = \"1..=20\"\
 
 #[cfg(target_os = "linux")]
 #[test]
+#[ignore = "slow"]
 fn a_run_ends_well_where_stderr_is_full_or_its_reader_has_gone() {
     let folder = Folder::with("t.toml", SPEC);
     let full = || File::options().write(true).open("/dev/full").expect("a device");
@@ -99,6 +100,7 @@ fn on_a_terminal(mut command: Command, as_stderr: bool) -> [String; 2] {
 /// A bar needs a cursor that moves.
 #[cfg(target_os = "linux")]
 #[test]
+#[ignore = "slow"]
 fn on_a_terminal_that_shows_no_bar_every_line_is_printed() {
     let folder = Folder::with("t.toml", &SPEC.replace("[synthetic]\n", "[synthetic]\nfails = [13]\n"));
     for (run, term) in [("dumb", Some("dumb")), ("none", None)] {
@@ -153,6 +155,7 @@ fn options_that_exclude_each_other_are_refused() {
 
 /// A line of one word, such as a path, may be longer.
 #[test]
+#[ignore = "slow"]
 fn what_is_printed_fits_into_the_terminal() {
     let runs = Path::new(env!("CARGO_MANIFEST_DIR")).join("experiments/runs");
     let [once, again] = ["", "-again"].map(|end| runs.join(format!("2026-11-23-epyc-2-cores-quickstart{end}")));

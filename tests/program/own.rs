@@ -31,6 +31,7 @@ fn said(output: &Output) -> String {
 }
 
 #[test]
+#[ignore = "slow"]
 fn the_jump_of_a_planted_step_is_found_without_a_spec() {
     let Some(folder) = with(PLANTED) else { return };
     let arguments = ["run", "mine.py", "--batch-size", "1..=16", "--smallest-jump", "20%", "--time", "2min"];
@@ -118,6 +119,7 @@ fn an_option_that_cannot_be_read_is_named() {
 
 /// An error in a step is a row of its size, with the line of the person's file; a process that dies is started again.
 #[test]
+#[ignore = "slow"]
 fn a_step_that_fails_costs_only_its_size() {
     let text = "import os\n\
         def step(batch_size):\n\
@@ -150,6 +152,7 @@ fn three_blocks(engine: &str, sizes: &str, measure: &str) -> String {
 }
 
 #[test]
+#[ignore = "slow"]
 fn a_step_that_hangs_costs_only_its_size() {
     let text = "import time\ndef step(batch_size):\n    return lambda: time.sleep(600 if batch_size == 3 else 1e-3)\n";
     let Some(folder) = with(text) else { return };
@@ -176,6 +179,7 @@ fn a_file_that_is_changed_during_the_run_ends_it() {
 }
 
 #[test]
+#[ignore = "slow"]
 fn a_file_lives_as_long_as_its_process_and_a_step_as_long_as_its_visit() {
     let text = "import os\n\
         def note(what):\n\
@@ -205,6 +209,7 @@ fn a_file_lives_as_long_as_its_process_and_a_step_as_long_as_its_visit() {
 }
 
 #[test]
+#[ignore = "slow"]
 fn a_run_does_not_go_on_with_another_file() {
     let Some(folder) = with(PLANTED) else { return };
     let begun = run(&folder, &["run", "mine.py", "--batch-size", "1..=40", "--time", "200ms"]);
@@ -217,6 +222,7 @@ fn a_run_does_not_go_on_with_another_file() {
 }
 
 #[test]
+#[ignore = "slow"]
 fn another_argument_may_be_swept_and_names_the_axis() {
     let text = PLANTED
         .replace("step(batch_size)", "step(tokens, batch_size=2, mode='a')")
@@ -272,6 +278,7 @@ const GIVES_BACK: &str = "import mmap, os, time\n\
     \x20   return run\n";
 
 #[test]
+#[ignore = "slow"]
 fn the_likeliest_cause_is_taken_away_and_the_verdict_is_printed() {
     let Some(folder) = with(GIVES_BACK) else { return };
     let arguments = ["run", "mine.py", "--batch-size", "1..=18", "--smallest-jump", "20%", "--time", "2min"];
@@ -295,6 +302,7 @@ fn the_likeliest_cause_is_taken_away_and_the_verdict_is_printed() {
 
 /// The step does its work after it returns, like a library that computes asynchronously.
 #[test]
+#[ignore = "slow"]
 fn a_step_that_takes_next_to_nothing_whatever_its_size_is_warned_about() {
     let Some(folder) = with("def step(batch_size):\n    return lambda: None\n") else { return };
     let output = run(&folder, &["run", "mine.py", "--batch-size", "1..=16", "--time", "3s"]);

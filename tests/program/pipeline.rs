@@ -52,6 +52,7 @@ fn the_synthetic_experiment_finds_exactly_the_planted_jumps() {
 }
 
 #[test]
+#[ignore = "slow"]
 fn a_run_without_jumps_finds_none() {
     let spec = "version = 1\nname = \"flat\"\n[sweep]\nexecutes = 8\n[engine]\nname = \"synthetic\"\n[synthetic]\nbase = \"5ms\"\nslope = \"1ms\"\nnoise = { sd = \"1%\", outliers = \"2%\", outlier_size = \"50%\" }\ndrift = { amplitude = \"5%\", steps = 800 }\n[measure]\nblocks = { min = 6, max = 6 }\n";
     let folder = Folder::with("flat.toml", spec);
@@ -64,6 +65,7 @@ fn a_run_without_jumps_finds_none() {
 }
 
 #[test]
+#[ignore = "slow"]
 fn the_run_stops_when_it_knows_enough() {
     let folder = Folder::new();
     let spec = planted(
@@ -92,6 +94,7 @@ fn a_dry_run_prints_a_spec_that_reads_back_and_runs_nothing() {
 }
 
 #[test]
+#[ignore = "slow"]
 fn a_second_run_keeps_the_first() {
     let spec = planted("twice", "\"1..=10\"", "", "blocks = { max = 3 }");
     let folder = Folder::with("twice.toml", &spec);
@@ -105,6 +108,7 @@ fn a_second_run_keeps_the_first() {
 }
 
 #[test]
+#[ignore = "slow"]
 fn a_range_that_excludes_its_end_is_reported_with_its_values() {
     let spec = planted("r", "\"1..70\"", "", "blocks = { max = 2 }");
     let folder = Folder::with("r.toml", &spec);

@@ -75,6 +75,7 @@ done
 "#;
 
 #[test]
+#[ignore = "slow"]
 fn a_process_that_dies_ends_its_cells_and_not_the_run() {
     let folder = Folder::with("p.toml", &SPEC.replace("scaling = [\"weak\", \"strong\"]", ""));
     let python = executable(&folder, "python3", DIES);

@@ -33,6 +33,7 @@ fn qualified_in(folder: &Path, file: &str) -> Vec<Option<f64>> {
 }
 
 #[test]
+#[ignore = "slow"]
 fn a_checked_engine_says_so_once_and_every_row_has_it() {
     let folder = Folder::with("q.toml", SPEC);
     let first = stderr(&run(&folder, &["--qualify", "always"]));
@@ -50,6 +51,7 @@ fn a_checked_engine_says_so_once_and_every_row_has_it() {
 const FIT: &str = "version = 1\nkind = \"fit\"\nname = \"q\"\n[sweep]\nbatch_size = [16]\n[engine]\nname = \"cpu\"\n[measure]\nepochs = 2\n";
 
 #[test]
+#[ignore = "slow"]
 fn fits_trainings_and_pipelines_are_checked_as_sweeps_are() {
     for (spec, file) in [(FIT, files::FIT), (TRAINING, files::EPOCHS), (PIPELINE, files::PIPELINE)] {
         let folder = Folder::with("q.toml", &spec.replace("\"auto\"", "\"cpu\""));
@@ -63,6 +65,7 @@ fn fits_trainings_and_pipelines_are_checked_as_sweeps_are() {
 
 /// The driver's library belongs to the tests and answers with recorded facts; nothing runs on a GPU.
 #[test]
+#[ignore = "slow"]
 fn what_passed_with_one_driver_is_checked_again_with_the_next() {
     let folder = Folder::new();
     const LIBRARY: &str = include_str!("../../src/device/nvml/library.c");
@@ -83,6 +86,7 @@ fn what_passed_with_one_driver_is_checked_again_with_the_next() {
 
 /// What a report needs of a run with two engines: how their times and first losses compare, and where each jumps.
 #[test]
+#[ignore = "slow"]
 fn how_two_engines_compared_is_taken_along_in_the_bundle() {
     let folder = Folder::with("q.toml", &SPEC.replace("name = \"cpu\"", "name = [\"cpu\", \"candle\"]\nthreads = 1"));
     run(&folder, &[]);

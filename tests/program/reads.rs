@@ -179,6 +179,7 @@ fn assert_nothing_lost(run: &Path, before: &BTreeSet<i64>, fault: Fault, output:
 }
 
 #[test]
+#[ignore = "slow"]
 fn a_run_loses_nothing_to_reading_that_fails() {
     let Some(walk) = Walk::new() else { return };
     let run = walk.path("fresh");
@@ -189,6 +190,7 @@ fn a_run_loses_nothing_to_reading_that_fails() {
 }
 
 #[test]
+#[ignore = "slow"]
 fn a_resumed_run_loses_nothing_to_reading_that_fails() {
     let Some(walk) = Walk::new() else { return };
     let (kept, run) = (walk.path("kept"), walk.path("resumed"));
@@ -215,6 +217,7 @@ fn a_resumed_run_loses_nothing_to_reading_that_fails() {
 }
 
 #[test]
+#[ignore = "slow"]
 fn a_merge_loses_nothing_to_reading_that_fails() {
     let Some(walk) = Walk::new() else { return };
     let runs = walk.path("runs");

@@ -153,6 +153,7 @@ fn completions_and_manual_pages_know_every_command() {
 }
 
 #[test]
+#[ignore = "slow"]
 fn the_page_works_in_a_browser() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let checked = Command::new("node")

@@ -134,6 +134,7 @@ fn several_runs_a_side_are_compared_by_their_runs() {
 
 /// Stored runs have their times: A B B A B A is by turns, and A A B B is not.
 #[test]
+#[ignore = "slow"]
 fn whether_several_runs_were_measured_by_turns_is_read_from_them() {
     let folder = Folder::new();
     let spec = |name: &str, seed: u32, base_ms: u32| {

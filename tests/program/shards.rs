@@ -18,6 +18,7 @@ fn shards(folder: &Path, numbers: &[usize], of: usize) {
 }
 
 #[test]
+#[ignore = "slow"]
 fn shards_become_one_run_with_its_jump_and_its_slow_machine() {
     let folder = Folder::with("s.toml", SPEC);
     shards(&folder, &[1, 2, 4], 4);
@@ -66,6 +67,7 @@ fn shards_become_one_run_with_its_jump_and_its_slow_machine() {
 }
 
 #[test]
+#[ignore = "slow"]
 fn a_shard_is_not_continued_as_another_one() {
     let folder = Folder::with("s.toml", SPEC);
     shards(&folder, &[1], 4);
@@ -85,6 +87,7 @@ fn a_shard_is_not_continued_as_another_one() {
 
 /// Merging only reads, and uses what exists.
 #[test]
+#[ignore = "slow"]
 fn shards_are_merged_while_one_of_them_is_measured() {
     let slow = SPEC.replace("machines =", "hangs = [{ at = 3, for = \"200ms\" }]\nmachines =");
     let folder = Folder::with("s.toml", &slow);
@@ -141,6 +144,7 @@ fn a_batch_script_is_written_and_a_spec_that_every_shard_would_refuse_is_refused
 }
 
 #[test]
+#[ignore = "slow"]
 fn status_shows_the_runs_that_can_be_read_and_names_the_others() {
     let folder = Folder::with("s.toml", &SPEC.replace("min = 16, max = 16", "min = 4, max = 4"));
     assert!(matches!(run(&folder, &["run", "s.toml"]).status.code(), Some(0 | 1)));

@@ -59,6 +59,7 @@ fn epochs(run: &Path) -> Vec<EpochRow> {
 }
 
 #[test]
+#[ignore = "slow"]
 fn a_study_writes_its_table_its_chart_and_hyperfines_json() {
     let folder = Folder::with("study.toml", &spec("study", DIGITS));
     prints(
@@ -103,6 +104,7 @@ fn a_study_writes_its_table_its_chart_and_hyperfines_json() {
 }
 
 #[test]
+#[ignore = "slow"]
 fn a_killed_study_continues_to_the_same_plan() {
     let text = spec("killed", &DIGITS.replace("repetitions = 2", "repetitions = 12"));
     let folder = Folder::with("killed.toml", &text);
@@ -159,6 +161,7 @@ warmup_steps = 1
 "#;
 
 #[test]
+#[ignore = "slow"]
 fn a_damaged_image_is_named_and_the_run_continues_or_ends_as_the_spec_says() {
     let folder = Folder::new();
     images(&folder.join("train"), 60, true);
@@ -257,6 +260,7 @@ warmup_steps = 1
 
 /// Tables that Hugging Face's `datasets` wrote; see tests/fixtures/images/make.py.
 #[test]
+#[ignore = "slow"]
 fn a_data_set_of_the_hub_is_trained_on_and_its_damaged_row_is_named() {
     let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/images");
     let folder = Folder::new();
@@ -290,6 +294,7 @@ fn a_data_set_of_the_hub_is_trained_on_and_its_damaged_row_is_named() {
 }
 
 #[test]
+#[ignore = "slow"]
 fn bad_data_are_refused_with_the_place_and_a_remedy() {
     let folder = Folder::new();
     let refusal = |body: &str, parts: &[&str]| {

@@ -21,6 +21,7 @@ fn script(folder: &Path, name: &str, lines: &str) -> String {
 }
 
 #[test]
+#[ignore = "slow"]
 fn two_specs_are_measured_in_turns_each_by_its_program() {
     let folder = Folder::new();
     let [old, new] = ["old", "new"].map(|name| script(&folder, name, &format!("echo {name} >> calls")));
@@ -86,6 +87,7 @@ fn under_way(folder: &Path, program: &str) -> (Child, String) {
 }
 
 #[test]
+#[ignore = "slow"]
 fn a_signal_ends_the_turn_under_way_and_the_complete_rounds_can_be_compared() {
     for (calls, rounds) in [(1, 0), (4, 2)] {
         let folder = Folder::new();
@@ -130,6 +132,7 @@ fn a_comparison_that_is_killed_leaves_no_turn_behind() {
 
 /// Two runs of the same spec, between which the machine got slower.
 #[test]
+#[ignore = "slow"]
 fn of_two_runs_at_two_times_the_verdict_carries_that_the_machine_may_have_changed() {
     let folder = Folder::with("a.toml", &spec("a", 20).replace("max = 2", "max = 8").replace("min = 2", "min = 8"));
     write(&folder, "b.toml", &spec("b", 22).replace("max = 2", "max = 8").replace("min = 2", "min = 8"));
@@ -203,6 +206,7 @@ fn own_step(shell: &str, base_us: u32, sizes: &str) -> String {
 }
 
 #[test]
+#[ignore = "slow"]
 fn versions_of_a_step_of_ones_own_are_compared_whatever_they_are_called() {
     let folder = Folder::with("before.toml", &own_step("sh", 100, "[1, 2, 3]"));
     write(&folder, "after.toml", &own_step("bash", 200, "[1, 2, 3]"));

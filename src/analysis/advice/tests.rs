@@ -404,6 +404,7 @@ impl Wrong {
 /// 60 series each. An event with a probability of 5 % occurs more than 9 times in 60 once in 2,000 such tests (binomial), and more than 7 times in 40
 /// once in 1,400.
 #[test]
+#[ignore = "slow"]
 fn the_advice_is_wrong_in_at_most_five_percent_of_series() {
     let none = |_: &Series| Vec::new();
     let check = |wrong: Wrong, most: usize, what: &str| assert!(wrong.most() <= most, "{what}: {wrong:?}");

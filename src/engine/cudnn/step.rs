@@ -4,8 +4,8 @@ use std::ops::Range;
 use std::time::Instant;
 
 use super::call::Slice;
-use super::element::Element;
 use super::cuda::{Gpu, Graph, Mark, Program, StreamId, Timeline};
+use super::element::Element;
 use super::execution;
 use super::feed::Feed;
 use super::placed::Placed;

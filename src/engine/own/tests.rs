@@ -5,6 +5,7 @@ use std::process::Command;
 
 /// The order of calls, every message, and stand-ins for frameworks: `tests/own_worker.py`.
 #[test]
+#[ignore = "slow"]
 fn the_worker_passes_its_own_tests() {
     let tests = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/own_worker.py");
     match Command::new(crate::device::interpreter::interpreter()).arg(tests).output() {

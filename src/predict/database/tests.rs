@@ -47,6 +47,7 @@ fn copied(run: &str, to: &Path) -> PathBuf {
 }
 
 #[test]
+#[ignore = "slow"]
 fn every_stored_run_is_taken_and_a_second_time_nothing_changes() {
     let folder = tempfile::tempdir().expect("a folder");
     let all = [stored("")];

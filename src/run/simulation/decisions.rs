@@ -221,6 +221,7 @@ mod tests {
 
     /// One run by each rule; the study of many is `examples/tables/steps_to_decide.rs`.
     #[test]
+    #[ignore = "slow"]
     fn a_jump_is_found_with_a_fraction_of_the_steps_that_known_cells_take() {
         let by = |rule| decisions(Noise::Normal, PlantedCurve::OneJump, rule, 5, 3..4).expect("runs");
         let (jumps, cells) = (by(Rule::Jumps), by(Rule::Cells));
@@ -230,6 +231,7 @@ mod tests {
 
     /// The forecast after 350 visits, of how many the whole run takes, against what it took: the middle of nine runs.
     #[test]
+    #[ignore = "slow"]
     fn the_forecast_matches_the_simulated_run() {
         let ratio = |machine: Noise, seed: u64| {
             let planted = Planted::new(machine, PlantedCurve::Line, seed);

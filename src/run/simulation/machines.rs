@@ -223,6 +223,7 @@ mod tests {
 
     /// The stated rate is 1 %: 0.8 of 80 for each fleet, and at most 4 with four standard deviations; 4 of all 400, and at most 10 with three.
     #[test]
+    #[ignore = "slow"]
     fn machines_that_differ_make_no_more_jumps_than_stated() {
         let fleets = [
             FLEET,
@@ -237,6 +238,7 @@ mod tests {
     }
 
     #[test]
+    #[ignore = "slow"]
     fn a_jump_is_found_across_machines_and_a_slow_one_is_named() {
         let fleet = Fleet { machines: 8, jump: 0.03, ..FLEET };
         let found = (0..20).map(|seed| fleet.found(seed, true).expect("runs"));
@@ -258,6 +260,7 @@ mod tests {
     /// Counts 800 intervals of 95 % for each fleet. All 800 share the fleet's estimate of how much its machines differ, so the share of one experiment
     /// varies by 4 % and the mean of twenty by 1 %. The full study, of 100 experiments each, is `examples/tables/trust_simulation.rs`.
     #[test]
+    #[ignore = "slow"]
     fn intervals_of_levels_count_machines_where_machines_differ_at_single_batch_sizes() {
         for (machines, blocks, visits) in
             [(2, 4, VisitPattern::Equal), (2, 16, VisitPattern::Unequal), (4, 16, VisitPattern::Unequal)]
@@ -278,6 +281,7 @@ mod tests {
     /// What machines add to all batch sizes is subtracted, so that four find what one does with the same visits: nine in ten of 20 experiments, so
     /// the two may differ by a quarter by chance.
     #[test]
+    #[ignore = "slow"]
     fn machines_that_differ_find_the_same_as_one_with_the_same_visits() {
         let one = Fleet { machines: 1, blocks: 8, visits: VisitPattern::Equal, ..FLEET };
         let four = Fleet { machines: 4, blocks: 2, ..one };

@@ -171,6 +171,7 @@ fn look_at_work() {
 }
 
 #[test]
+#[ignore = "slow"]
 fn what_nvml_says_is_in_the_steps_and_on_the_chart() {
     if let Some(folder) = std::env::var_os(FOLDER) {
         look_at_work();

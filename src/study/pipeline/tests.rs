@@ -34,6 +34,7 @@ fn run_on(spec: &Pipeline, engines: Engines, stored: &[PipelineRow], spoil: impl
 const QUICK: &str = "[measure]\nrepetitions = 1\nstage_time = \"4ms\"\ntogether_time = \"8ms\"\n";
 
 #[test]
+#[ignore = "slow"]
 fn every_stage_is_measured_by_itself_and_all_together_in_every_cell() {
     let body = "[sweep]\nbatch_size = [4]\n[data]\nimages = 12\nsize = [16]\n[loader]\nworkers = [0, 2]\n";
     let Ran { rows, outcome, said: warnings, .. } = run_study(&spec(&format!("{body}{QUICK}")), &[]);
@@ -67,6 +68,7 @@ fn every_stage_is_measured_by_itself_and_all_together_in_every_cell() {
 }
 
 #[test]
+#[ignore = "slow"]
 fn damaged_images_fail_the_cell_stop_the_run_or_are_left_out() {
     let body = "[sweep]\nbatch_size = [4]\n[data]\nimages = 12\ndamaged = 3\nsize = [16]\ncache = \"warm\"\n[loader]\nworkers = [0, 2]\n";
     let with = |on_error: &str| run_study(&spec(&format!("{body}on_error = \"{on_error}\"\n{QUICK}")), &[]);

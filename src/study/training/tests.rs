@@ -25,6 +25,7 @@ const BODY: &str = "[sweep]\nbatch_size = [32]\n[train]\noptimizer = \"adam\"\nl
     [data]\nsource = \"digits\"\nexamples = 200\ntest_examples = 100\n[loader]\nworkers = [0, 1, 3]\n[measure]\nrepetitions = 2\nepochs = 2\nwarmup_steps = 2";
 
 #[test]
+#[ignore = "slow"]
 fn the_loss_curve_is_the_same_whatever_the_workers_and_in_every_repetition() {
     let Ran { rows: epochs, details: batches, outcome, .. } = run_study(&spec(BODY), &[]);
     assert!(outcome.complete);
@@ -112,6 +113,7 @@ fn accuracy(layers: &[&str]) -> f64 {
 }
 
 #[test]
+#[ignore = "slow"]
 fn drawn_digits_are_hard_for_a_linear_model_and_not_for_a_convolutional_one() {
     let end = ["\"flatten\"", "\"dense\"\nout_features = 10"];
     let [first, second] =

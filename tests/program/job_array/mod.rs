@@ -15,6 +15,7 @@ use cluster::{Cluster, until};
 use sweep::{Array, Sweep};
 
 #[test]
+#[ignore = "slow"]
 fn shards_survive_the_events_of_a_cluster() {
     let folder = tempfile::tempdir().expect("a folder");
     let folder = folder.path();
@@ -67,6 +68,7 @@ const KILLS: usize = 8;
 
 /// A shard may be killed any number of times, since something is measured in between each time.
 #[test]
+#[ignore = "slow"]
 fn shards_that_are_killed_every_second_hold_the_rows_of_undisturbed_ones() {
     let folder = tempfile::tempdir().expect("a folder");
     let folder = folder.path();

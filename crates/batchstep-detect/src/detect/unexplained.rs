@@ -316,6 +316,7 @@ mod tests {
     /// Steps after 16, 32, 48 and 64, as in the quickstart, and noise of 1 to 2.5 % that neighbours share: four points can lie flat by chance, and ten
     /// steps further on so can four others. What the curve rises by between them is no change.
     #[test]
+    #[ignore = "slow"]
     fn noise_beside_a_jump_makes_no_such_change() {
         let mut found = Vec::new();
         for seed in 0..400 {
@@ -340,6 +341,7 @@ mod tests {
     }
 
     #[test]
+    #[ignore = "slow"]
     fn the_families_of_development_without_a_jump_have_at_most_one_in_a_hundred() {
         let (mut all, mut named) = (0, Vec::new());
         // The first points of one family are what this is to name.

@@ -34,6 +34,7 @@ fn passes(network: &Arc<Network>, batch_size: usize, settings: Settings) {
 }
 
 #[test]
+#[ignore = "slow"]
 fn every_operator_matches_the_cpu_engine_on_the_same_operands() {
     let Some(_) = emulator() else { return };
     for network in operators().unwrap() {
@@ -45,6 +46,7 @@ fn every_operator_matches_the_cpu_engine_on_the_same_operands() {
 
 /// On 32x32 both have batch norms over one position at their end: two values of each channel, whose gradients are nothing but rounding errors.
 #[test]
+#[ignore = "slow"]
 fn networks_with_branches_and_with_next_to_nothing_left_pass() {
     let Some(_) = emulator() else { return };
     let small = Shape::Maps { channels: 3, height: 32, width: 32 };
@@ -60,6 +62,7 @@ fn networks_with_branches_and_with_next_to_nothing_left_pass() {
 }
 
 #[test]
+#[ignore = "slow"]
 fn a_wrong_kernel_is_found_where_it_is_with_layer_shape_batch_size_and_number() {
     let Some(_) = emulator() else { return };
     let spec = format!(

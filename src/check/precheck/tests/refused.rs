@@ -32,6 +32,7 @@ fn an_operator_that_is_refused_ends_the_run_where_auto_took_the_engine() {
 }
 
 #[test]
+#[ignore = "slow"]
 fn a_gpu_that_computes_everything_passes_and_a_pass_is_not_repeated() {
     let Some(_) = emulator() else { return };
     let folder = tempfile::tempdir().unwrap();

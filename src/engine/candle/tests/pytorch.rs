@@ -20,6 +20,7 @@ fn check(network: &str, steps: usize) {
 }
 
 #[test]
+#[ignore = "slow"]
 fn steps_of_every_network_match_pytorch() {
     for network in ["vgg16", "mobilenet", "mnist_cnn", "mlp"] {
         check(network, 3);

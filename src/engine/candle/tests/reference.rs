@@ -22,6 +22,7 @@ fn every_operator_agrees_at_odd_batch_sizes() {
 }
 
 #[test]
+#[ignore = "slow"]
 fn every_optimizer_and_loss_agrees() {
     let input = Shape::Maps { channels: 1, height: 12, width: 12 };
     let network = Arc::new(Network::by_name("mnist_cnn", input, 10).unwrap());

@@ -105,6 +105,7 @@ fn registers_and_shared_memory_say_how_many_warps_fit() {
 /// ns are 16 KiB for each of 132 multiprocessors, or 16 bytes for every thread of 32 warps. Kernels that keep a channel
 /// in registers or compute a tile of outputs load many bundles before they wait, and need fewer warps.
 #[test]
+#[ignore = "slow"]
 fn launches_leave_room_for_the_warps_that_hide_the_memorys_latency() {
     if !libraries::is_loaded(Library::Nvrtc) {
         return;

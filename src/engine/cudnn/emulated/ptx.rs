@@ -7,6 +7,7 @@ use crate::engine::cudnn::source::OPERATORS;
 
 /// For the T4 of the study; and for later GPUs, if the source has other lines for them. All that it asks is whether the GPU is one of 8.0 or later.
 #[test]
+#[ignore = "slow"]
 fn every_module_compiles_for_every_architecture() {
     if !libraries::is_loaded(Library::Nvrtc) {
         return;

@@ -5,6 +5,7 @@ use crate::detect::{Observation, Rejection};
 use crate::random::Rng;
 
 #[test]
+#[ignore = "slow"]
 fn straight_lines_seldom_raise_an_alarm() {
     // The promise is 1 % per series; 3 % of 300 allows for chance (binomial, p < 0.004).
     let alarms = (0..300)
@@ -18,6 +19,7 @@ fn straight_lines_seldom_raise_an_alarm() {
 }
 
 #[test]
+#[ignore = "slow"]
 fn p_values_of_jump_free_series_are_conservative() {
     let smallest = |seed: u64| {
         let (noise, reps) = ([0.002, 0.01, 0.03][seed as usize % 3], [1, 3, 12][seed as usize / 3 % 3]);

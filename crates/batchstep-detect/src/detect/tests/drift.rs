@@ -65,6 +65,7 @@ fn on_a_shared_host(seed: u64, share: f64, curve: impl Fn(f64) -> f64) -> Vec<Ob
 }
 
 #[test]
+#[ignore = "slow"]
 fn jumps_and_only_jumps_are_found_on_a_shared_host() {
     for share in [0.3, 0.5] {
         for seed in 0..20 {

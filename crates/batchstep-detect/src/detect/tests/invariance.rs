@@ -19,6 +19,7 @@ fn series() -> Vec<(String, Vec<Observation>)> {
 }
 
 #[test]
+#[ignore = "slow"]
 fn the_units_of_both_axes_and_the_order_of_the_rows_do_not_matter() {
     for (name, observations) in series() {
         let own = answer(&observations);
@@ -36,6 +37,7 @@ fn the_units_of_both_axes_and_the_order_of_the_rows_do_not_matter() {
 }
 
 #[test]
+#[ignore = "slow"]
 fn a_jitter_far_below_the_noise_does_not_matter() {
     let mut unlike = Vec::new();
     for (name, observations) in series() {
@@ -51,6 +53,7 @@ fn a_jitter_far_below_the_noise_does_not_matter() {
 
 /// A rate of 1 / y is the same measurement as a time of y.
 #[test]
+#[ignore = "slow"]
 fn a_time_and_its_rate_have_the_same_jumps() {
     for (name, observations) in series() {
         let rates: Vec<_> = observations.iter().map(|o| Observation { y: 1.0 / o.y, ..*o }).collect();
@@ -102,6 +105,7 @@ fn the_ticks_of_a_clock_are_no_jumps() {
 /// Rounded to a thirtieth of the median, many changes to a model gain exactly the same, and sizes are whole units: nothing may depend on the last
 /// digit.
 #[test]
+#[ignore = "slow"]
 fn of_rounded_values_neither_the_unit_nor_a_jitter_matters() {
     let mut unlike = Vec::new();
     for (name, observations) in series() {

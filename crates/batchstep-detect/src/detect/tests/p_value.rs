@@ -31,6 +31,7 @@ fn jump_free(seed: u64) -> Vec<Observation> {
 }
 
 #[test]
+#[ignore = "slow"]
 fn p_values_of_jump_free_series_are_uniform() {
     const COUNT: usize = 540;
     let mut found: Vec<f64> = (0..COUNT as u64).map(|seed| p_value(&jump_free(seed), seed)).collect();

@@ -7,6 +7,7 @@ use crate::random::Rng;
 const RUNS: u64 = 100;
 
 #[test]
+#[ignore = "slow"]
 fn jumps_of_the_detectable_size_are_found_in_nine_of_ten_series() {
     let settings = Settings { resamples: 0, ..Settings::default() };
     // The dispersion is known if repetitions show all of the noise. It is estimated without repetitions, and if the

@@ -222,6 +222,7 @@ fn a_spiky_head_makes_no_jumps() {
 /// The sign of every reported jump is that of the change from one point to the next, minus the change that the slope
 /// causes.
 #[test]
+#[ignore = "slow"]
 fn no_jump_has_another_sign_than_its_points_show() {
     let (mut jumps, mut wrong) = (0, Vec::new());
     for seed in 0..30 {

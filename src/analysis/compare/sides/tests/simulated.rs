@@ -124,6 +124,7 @@ fn percent(count: usize) -> f64 {
 }
 
 #[test]
+#[ignore = "slow"]
 fn equal_code_is_rarely_named_whatever_differs_from_run_to_run() {
     println!("{PAIRS} pairs of equal code, {CELLS} cells, {BLOCKS} blocks a run, runs by turns\n");
     println!(
@@ -144,6 +145,7 @@ fn equal_code_is_rarely_named_whatever_differs_from_run_to_run() {
 }
 
 #[test]
+#[ignore = "slow"]
 fn a_change_of_three_per_cent_is_found() {
     println!("{PAIRS} pairs with 3 % more in the second side\n");
     println!("| machine | runs a side | 3 % at one cell: found | another cell named | 3 % at all cells: found |");
@@ -166,6 +168,7 @@ fn a_change_of_three_per_cent_is_found() {
 }
 
 #[test]
+#[ignore = "slow"]
 fn cells_that_did_not_change_are_left_alone_beside_many_that_did() {
     for machine in MACHINES.into_iter().filter(|machine| machine.layout == 0.0 && machine.drift == 0.0) {
         let counts = counted(machine, Planted::Half, 3);

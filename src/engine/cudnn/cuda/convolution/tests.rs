@@ -246,6 +246,7 @@ fn first(convolution: &Convolution, kind: ConvolutionKind, device: &Descriptor, 
 }
 
 #[test]
+#[ignore = "slow"]
 fn heuristics_propose_an_algorithm_for_every_convolution_of_the_networks() {
     let Some(device) = h200() else { return };
     let settings = [

@@ -63,6 +63,7 @@ fn the_factors_of_adam_match_the_cpu_engine() {
 
 /// torch.amp.GradScaler(): 65536, halved by each skipped step, doubled by 2000 other steps in a row.
 #[test]
+#[ignore = "slow"]
 fn the_loss_scale_follows_the_rules_of_pytorch() {
     let Some(emulator) = emulator() else { return };
     let mut state = AdvanceFixture::new(emulator, &[1.0]);

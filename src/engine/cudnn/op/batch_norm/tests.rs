@@ -237,6 +237,7 @@ fn the_sizes_of_these_tests_reach_every_kernel_at_every_width() {
 }
 
 #[test]
+#[ignore = "slow"]
 fn the_batch_is_normalised_and_the_running_statistics_follow() {
     for maps in all_maps() {
         Case::new(maps, Element::F32, Rectifier::Identity).check_forward(1.0, 0.0, false);
@@ -247,6 +248,7 @@ fn the_batch_is_normalised_and_the_running_statistics_follow() {
 }
 
 #[test]
+#[ignore = "slow"]
 fn a_mean_far_from_zero_costs_no_digits() {
     for maps in all_maps() {
         Case::new(maps, Element::F32, Rectifier::Identity).check_forward(1.0, 1000.0, false);
@@ -254,6 +256,7 @@ fn a_mean_far_from_zero_costs_no_digits() {
 }
 
 #[test]
+#[ignore = "slow"]
 fn gradients_follow_the_formula_through_rectifiers_and_residuals() {
     use Element::{Bf16, F16, F32};
     use GradientTarget::{Dy, Fresh, None, Other};

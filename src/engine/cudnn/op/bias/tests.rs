@@ -56,6 +56,7 @@ fn a_bias_is_added_to_its_channel_and_rectified() {
 }
 
 #[test]
+#[ignore = "slow"]
 fn the_gradient_of_a_bias_is_the_sum_of_the_gradients_that_pass() {
     let Some(emulator) = emulator() else { return };
     for (element, rectifier, maps) in cases() {

@@ -84,6 +84,7 @@ fn check(conv: DepthwiseConv2d) {
 }
 
 #[test]
+#[ignore = "slow"]
 fn each_map_is_convolved_with_its_filter() {
     for (element, layout) in Element::ALL.into_iter().flat_map(|e| [Layout::Nchw, Layout::Nhwc].map(|l| (e, l))) {
         all(element, layout).into_iter().for_each(check);

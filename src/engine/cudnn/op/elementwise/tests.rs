@@ -94,6 +94,7 @@ fn a_mask_matches_the_cpu_engine_in_either_layout() {
 }
 
 #[test]
+#[ignore = "slow"]
 fn a_transposition_is_the_same_maps_in_the_other_layout() {
     let Some(emulator) = emulator() else { return };
     let shapes = [(1, 1, 1, 1), (2, 3, 5, 7), (1, 33, 8, 8), (17, 64, 1, 31), (1, 7, 40, 1), (2, 512, 7, 7)];
@@ -111,6 +112,7 @@ fn a_transposition_is_the_same_maps_in_the_other_layout() {
 }
 
 #[test]
+#[ignore = "slow"]
 fn padding_puts_zeros_around_and_cropping_takes_them_away() {
     let Some(emulator) = emulator() else { return };
     let shapes = [(1, 1, 1, 1), (2, 3, 5, 7), (1, 16, 9, 3), (17, 4, 2, 150), (1, 20, 3, 3)];

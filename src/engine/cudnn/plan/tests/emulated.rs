@@ -13,6 +13,7 @@ use crate::network::operators::operators;
 use crate::settings::Examples;
 
 #[test]
+#[ignore = "slow"]
 fn two_streams_compute_the_very_same_step_however_late_one_is() {
     if emulator().is_none() {
         return;
@@ -101,6 +102,7 @@ fn variants(network: &Network, batch_size: usize, precisions: &[Precision]) -> V
 }
 
 #[test]
+#[ignore = "slow"]
 fn every_operator_matches_the_reference() {
     for network in operators().unwrap() {
         for batch in [1, 4] {
@@ -144,6 +146,7 @@ fn in_fp16(name: &str, batch_size: usize, optimizer: Optimizer) -> Vec<Workload>
 /// At the first loss scale of 65536 these gradients overflow in float16. The step is then repeated on the same
 /// parameters, and it must be the same step: with the dropout masks of the reference's first step.
 #[test]
+#[ignore = "slow"]
 fn a_step_that_overflows_is_repeated_with_the_same_dropout_masks() {
     if emulator().is_none() {
         return;
@@ -159,6 +162,7 @@ fn a_step_that_overflows_is_repeated_with_the_same_dropout_masks() {
 
 /// The selftest's checks of the optimizers, on a network of two convolutions and dropout.
 #[test]
+#[ignore = "slow"]
 fn the_checks_of_the_optimizers_pass_in_16_bits() {
     let of = |precision| selftest::workloads(&Settings { precision, ..settings() }).unwrap().into_iter();
     let checks = [Precision::Bf16, Precision::Fp16].into_iter().flat_map(of);

@@ -51,6 +51,7 @@ fn check_cpu(network: &str, case: &PytorchCase, workload: &Workload) {
 }
 
 #[test]
+#[ignore = "slow"]
 fn steps_of_vgg_match_pytorch() {
     check("vgg16");
     check("vgg19");
@@ -62,6 +63,7 @@ fn steps_of_mobilenet_match_pytorch() {
 }
 
 #[test]
+#[ignore = "slow"]
 fn steps_of_resnet50_match_pytorch() {
     check("resnet50");
     check("resnet50_v1_5");

@@ -1,5 +1,6 @@
 //! Compares the reference with PyTorch, operator by operator; `engine/cpu/tests/pytorch.rs` does so for whole networks.
 
+mod differences;
 mod operators;
 
 /// A line that uses another engine's code would compare that engine with itself.

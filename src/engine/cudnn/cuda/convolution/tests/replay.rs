@@ -138,6 +138,7 @@ fn changes(gpu: &Described, way: Way) -> String {
 }
 
 #[test]
+#[ignore = "slow"]
 fn every_convolution_has_a_plan_on_every_gpu() {
     let (mut rows, mut left_over, mut refused) = (String::new(), String::new(), String::new());
     let is_written = std::env::var_os(WRITE).is_some();
