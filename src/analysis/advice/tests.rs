@@ -427,10 +427,13 @@ fn the_advice_is_wrong_in_at_most_five_percent_of_series() {
     }
 }
 
-/// The table of docs/method.md: `cargo test --release --lib advice_on_simulated -- --ignored --nocapture`.
+/// The table of docs/method.md: `BATCHSTEP_LONG=1 cargo test --release --lib advice_on_simulated -- --ignored --nocapture`.
 #[test]
-#[ignore = "takes minutes; makes the table of docs/method.md"]
+#[ignore = "takes minutes, with BATCHSTEP_LONG=1"]
 fn advice_on_simulated_series() {
+    if std::env::var_os("BATCHSTEP_LONG").is_none() {
+        return;
+    }
     for (noise_name, noise) in [("normal", QUIET), ("heavy-tailed", PlantedNoise { heavy: true, ..QUIET })] {
         for curve in &CURVES {
             for blocks in [4, 6, 10, 30] {

@@ -1,5 +1,5 @@
 //! How often several runs a side name a cell of equal code, and how often they find what is planted: on machines that run alike, drift,
-//! differ in their clock from run to run, or lay each process out differently. `cargo test --lib compare::sides -- --nocapture` prints the
+//! differ in their clock from run to run, or lay each process out differently. `cargo test --lib compare::sides -- --include-ignored --nocapture` prints the
 //! tables.
 
 use super::super::*;
