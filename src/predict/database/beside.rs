@@ -6,7 +6,7 @@ use std::path::Path;
 
 use crate::error::{Error, Result};
 use crate::stats::quantile::median;
-use crate::store::{StepRow, visits_of};
+use crate::store::{StepRow, Table, visits_of};
 
 /// Readings taken during the steps of a cell.
 #[derive(Default)]
@@ -21,6 +21,8 @@ pub(super) struct Beside {
 impl Beside {
     /// By cell.
     pub fn read(path: &Path) -> Result<BTreeMap<i64, Self>> {
+        // A run that lost its table of steps is refused.
+        Table::names(path)?;
         let (mut cells, mut damaged) = (BTreeMap::new(), Vec::new());
         visits_of(path, &mut damaged, &mut |visit: Vec<StepRow>| {
             let Some(first) = visit.first() else { return Ok(()) };
@@ -75,5 +77,7 @@ mod tests {
         let beside = Beside::read(folder.path()).expect("read");
         assert_eq!((beside[&0].fastest_s(), beside[&0].power_w()), (Some(2.25), Some(100.0)));
         assert_eq!((beside[&1].fastest_s(), beside[&1].power_w()), (None, None));
+        let lost = tempfile::tempdir().expect("a folder");
+        assert!(Beside::read(lost.path()).is_err_and(|error| error.to_string().contains("no steps.parquet")));
     }
 }
