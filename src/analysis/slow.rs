@@ -89,7 +89,7 @@ pub fn sizes(findings: &Findings, kind: TimeOrRate, speed: Speed) -> Option<Slow
     let multiples = |at: usize| findings.multiples.iter().map(|multiples| multiples.shares[at].ln_1p()).sum::<f64>();
     let behind = |at: usize| findings.jumps.iter().filter(move |jump| jump.after < points[at].x);
     let risen = |at: usize| behind(at).map(|jump| jump.relative.max(-0.99).ln_1p()).sum::<f64>();
-    let curve_of = |value: &dyn Fn(usize) -> f64| Curve {
+    let curve_of = |value: &dyn Fn(usize) -> f64| SizeCurve {
         x: points.iter().map(|point| point.x).collect(),
         y: (0..points.len()).map(|at| sign * (value(at).ln() - multiples(at) - risen(at))).collect(),
     };
@@ -124,7 +124,7 @@ pub fn sizes(findings: &Findings, kind: TimeOrRate, speed: Speed) -> Option<Slow
 }
 
 /// The sizes that stand off the curve of their neighbours, each by itself. `nearest` has their repetitions nearest to it: of a few, most may be disturbed.
-fn singles(points: &[Point], curve: &Curve, nearest: &Curve, sign: f64) -> Vec<SlowSize> {
+fn singles(points: &[Point], curve: &SizeCurve, nearest: &SizeCurve, sign: f64) -> Vec<SlowSize> {
     let offs: Vec<Option<f64>> = (0..points.len()).map(|at| curve.off(at)).collect();
     let between: Vec<f64> = offs.iter().flatten().copied().collect();
     let far = (FAR.0 * scatter(&between)).max(FAR.1.ln_1p());
@@ -171,12 +171,12 @@ fn unit_of(points: &[Point]) -> f64 {
 }
 
 /// Logarithms over x; the sizes that are looked for lie above it.
-struct Curve {
+struct SizeCurve {
     x: Vec<f64>,
     y: Vec<f64>,
 }
 
-impl Curve {
+impl SizeCurve {
     /// How far a point lies above the curve between its neighbours: the median over all pairs of one on each side, so that a slow neighbour does
     /// not hide it. `None` at the ends, which have no curve on one side.
     fn off(&self, at: usize) -> Option<f64> {

@@ -24,7 +24,7 @@ use batchstep::page;
 use batchstep::report::json::PathFindings;
 use batchstep::report::{self, Warning};
 use batchstep::run::environment::RunEnvironment;
-use batchstep::run::processors::{Choice, Kept};
+use batchstep::run::processors::{Kept, QuietProcessors};
 use batchstep::run::{self as sweep, History, Outcome, RowContext, Sweep};
 use batchstep::settings::EngineName;
 use batchstep::spec::plan::Plan;
@@ -264,7 +264,7 @@ impl Session<'_> {
         let Experiment { engine, notices, own, .. } = self.experiment;
         notices.iter().for_each(notice);
         let has_processors = engine.name.iter().any(|engine| *engine != EngineName::Synthetic);
-        let choice = self.experiment.most_threads().filter(|_| has_processors).and_then(Choice::now);
+        let choice = self.experiment.most_threads().filter(|_| has_processors).and_then(QuietProcessors::now);
         // Before the engines start their threads and processes.
         let _kept = choice.and_then(|choice| Some((Kept::to(&choice)?, notice(choice))));
         let mut engines = match own {

@@ -26,7 +26,7 @@ const IDLE: f64 = 0.1;
 
 /// The choice of processors.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Choice {
+pub struct QuietProcessors {
     /// One of each core that is idle, in ascending order.
     pub processors: Vec<usize>,
     /// Cores that the process may use and that other programs use now.
@@ -35,7 +35,7 @@ pub struct Choice {
     pub of_several: bool,
 }
 
-impl Choice {
+impl QuietProcessors {
     /// The processors to measure `threads` threads on; `None` where the process may use no others, or too few cores are idle. Watches the machine for 0.3 s.
     pub fn now(threads: usize) -> Option<Self> {
         let root = FilesystemRoot::system();
@@ -72,7 +72,7 @@ impl Choice {
     }
 }
 
-impl fmt::Display for Choice {
+impl fmt::Display for QuietProcessors {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let chosen = human::counted(self.processors.len() as u64, "processor");
         write!(f, "measured on {chosen} ({})", ranges(&self.processors))?;
@@ -93,7 +93,7 @@ pub struct Kept(Vec<usize>);
 
 impl Kept {
     /// `None` where the system does not allow it.
-    pub fn to(choice: &Choice) -> Option<Self> {
+    pub fn to(choice: &QuietProcessors) -> Option<Self> {
         let all = allowed_processors();
         keep_within(&choice.processors).then_some(Self(all))
     }
@@ -123,7 +123,7 @@ mod tests {
     fn chosen(allowed: &str, threads: usize, busy: &[usize]) -> Option<(Vec<usize>, usize)> {
         let (_guard, root) = four_cores(allowed);
         let busy = (0..8).map(|cpu| (cpu, if busy.contains(&cpu) { 0.9 } else { 0.03 })).collect();
-        Choice::of(&root, threads, &busy).map(|choice| (choice.processors, choice.busy_cores))
+        QuietProcessors::of(&root, threads, &busy).map(|choice| (choice.processors, choice.busy_cores))
     }
 
     #[test]
@@ -141,14 +141,14 @@ mod tests {
         assert_eq!(chosen("0-3", 1, &[]), None, "all that it may use are idle");
         assert_eq!(chosen("0-3", 1, &[0, 1, 2, 3]), None, "none is idle");
         let (_guard, root) = planted(&[("proc/self/status", "Name:\tbatchstep\n")]);
-        assert_eq!(Choice::of(&root, 1, &BTreeMap::new()), None, "nothing is known");
+        assert_eq!(QuietProcessors::of(&root, 1, &BTreeMap::new()), None, "nothing is known");
     }
 
     /// A machine of one processor, or without idle ones, has no choice.
     #[test]
     fn a_choice_on_this_machine_is_of_its_processors() {
         let allowed = ResourceLimits::read(&FilesystemRoot::system()).cpus;
-        if let Some(choice) = Choice::now(1) {
+        if let Some(choice) = QuietProcessors::now(1) {
             assert!(!choice.processors.is_empty() && choice.processors.iter().all(|cpu| allowed.contains(cpu)));
         }
     }

@@ -145,6 +145,45 @@ mod tests {
         }
     }
 
+    /// Each would take the stack, an overflow or gigabytes of a reader that trusts it: fields that the format does not know are skipped, not ignored.
+    #[test]
+    fn a_footer_that_is_made_to_harm_is_refused() {
+        // What claims 2^32 - 1 letters or entries, as a field that is known (the program's name, field 6) and as one that is not (field 15).
+        let claims = |field: &[u8]| [field, &[0xFF, 0xFF, 0xFF, 0xFF, 0x0F, 0x55, 0, 0, 0]].concat();
+        let endless = |first: u8, next: u8| [&[first][..], &vec![next; 200_000]].concat();
+        for footer in [
+            claims(&[0x68]),
+            claims(&[0xF8]),
+            claims(&[0xF9, 0xF5]),
+            claims(&[0xFA, 0xF5]),
+            claims(&[0xFB]),
+            // Structs within structs and lists within lists without end.
+            endless(0xFC, 0x1C),
+            endless(0xF9, 0x19),
+            // Field numbers beyond 16 bits, a number of more than 64 bits, and a field of no type.
+            endless(0xF1, 0xF1),
+            endless(0x15, 0xFF),
+            vec![0x1D, 0],
+        ] {
+            let what = check(&mut file(&footer)).unwrap_err();
+            assert_eq!(what, "the footer cannot be read", "{:?}", &footer[..footer.len().min(9)]);
+        }
+    }
+
+    /// What is still read is written anew as what it says: `check` reads it twice.
+    #[test]
+    fn whatever_one_byte_of_a_footer_says_it_is_read_or_refused() {
+        let sound = schema(&[&group(2), &group(1), COLUMN, COLUMN]).into_inner();
+        let mut refused = 0;
+        for (at, byte) in (0..sound.len()).flat_map(|at| (0..=u8::MAX).map(move |byte| (at, byte))) {
+            let mut damaged = sound.clone();
+            damaged[at] = byte;
+            refused += usize::from(check(&mut Cursor::new(damaged)).is_err());
+        }
+        // Of most bytes of the structure nearly any other is refused.
+        assert!(refused > sound.len() * 64, "{refused}");
+    }
+
     #[test]
     fn groups_within_groups_without_end_are_refused() {
         let groups = |count: usize| schema(&vec![group(1).as_slice(); count]);

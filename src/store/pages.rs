@@ -106,6 +106,16 @@ mod tests {
         assert_eq!(refused(&page(6), 2), "a page at byte 0 claims 3 values, in a column of 2");
         // Zigzag 1 is -1.
         assert_eq!(refused(&page(1), 2), "a page at byte 0 claims -1 values, in a column of 2");
+        // The same of a dictionary (field 7) of 3 values in the encoding 0, and of a page of the second version (field 8) of 3 values, none of them null,
+        // in 3 rows, the encoding 0 and no levels.
+        let sizes = [0x15, 0, 0x15, 40, 0x15, 20];
+        for page in
+            [&[0x4C, 0x15, 6, 0x15, 0, 0, 0][..], &[0x5C, 0x15, 6, 0x15, 0, 0x15, 6, 0x15, 0, 0x15, 0, 0x15, 0, 0, 0]]
+        {
+            let bytes = [&sizes, page, &[0xAA; 10]].concat();
+            assert_eq!(check(&mut Cursor::new(&bytes), chunk(&bytes, 3)).unwrap(), 20);
+            assert_eq!(refused(&bytes, 2), "a page at byte 0 claims 3 values, in a column of 2");
+        }
         // Zigzag 3 is -2: the bytes of the page.
         let backwards = [&[0x15, 0x00, 0x15, 40, 0x15, 3], &page(6)[6..]].concat();
         assert_eq!(refused(&backwards, 3), "a page at byte 0 claims -2 bytes");

@@ -272,7 +272,7 @@ fn cells_are_read_as_people_write_them() {
 
 #[test]
 fn a_second_table_and_text_behind_a_table_are_left_out_with_a_note() {
-    for behind in ["n,ms\n8,9\n", "\nsize,score\n8,9\n", "\n3 sizes in 5 s\n", "done\n"] {
+    for behind in ["n,ms\n8,9\n", "\nsize,score\n8,9\n", "\n3 sizes in 5 s\n", "\n5,6,7\n", "done\n"] {
         let (_, x, _, notes) =
             read(&format!("n,ms\n8,1.5\n16,2.5\n24,3.5\n{behind}"), &Query::default()).expect(behind);
         assert_eq!((x.len(), notes.len()), (3, 1), "{behind}: {notes:?}");

@@ -16,10 +16,10 @@ use batchstep_detect::stats::regression::line;
 const SIZES: [usize; 8] = [256, 512, 1024, 2048, 4096, 5000, 8192, 16384];
 
 /// A series of `n` points with noise of half a percent, and the number of its jumps.
-type Series = fn(n: usize) -> (Vec<Observation>, usize);
+type Generator = fn(n: usize) -> (Vec<Observation>, usize);
 
 fn main() {
-    let kinds: [(&str, Series); 4] = [
+    let kinds: [(&str, Generator); 4] = [
         ("a jump every 10 points", |n| jumping(n, 10)),
         ("a jump every 40 points", |n| jumping(n, 40)),
         ("a staircase of period 16", |n| of(n, (n - 1) / 16, |x| 1.0 + 0.1 * (x / 16.0).ceil())),

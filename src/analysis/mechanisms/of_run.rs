@@ -32,7 +32,12 @@ pub fn of_run(path: &Path, found: &[Analysed], explanations: &[Vec<Explanation>]
         KnownSeries { series, findings, setup: setup(series, plan, &machines), causes }
     };
     let cases: Vec<KnownSeries> = found.iter().zip(explanations.iter().map(Vec::as_slice)).map(case).collect();
-    Ok(explain(&cases, &layers, &cell_medians(path, ["h2d_time_s"], |[copy]| copy)?))
+    Ok(explain(&cases, &layers, &copies(path)?))
+}
+
+/// Median seconds of the copy of the batch, by cell number. Empty where the steps in `path` do not record it.
+fn copies(path: &Path) -> Result<BTreeMap<i64, f64>> {
+    cell_medians(path, ["h2d_time_s"], |[copy]| copy)
 }
 
 /// What a series executed, by its first cell in the plan; the engine as it is stored, which `auto` became.
@@ -43,4 +48,18 @@ fn setup<'a>(series: &Series, plan: &'a Plan, machines: &'a BTreeMap<EngineName,
     let engine = stored.unwrap_or(cell.engine);
     let machine = machines.get(&engine)?;
     Some(Setup { engine, network: &cell.workload.network, settings: &cell.workload.settings, machine })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_time_of_a_copy_is_the_median_of_the_cells_steps() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("steps.csv");
+        let steps = "cell,warmup,h2d_time_s\n0,true,9\n0,false,1\n0,false,2\n0,false,6\n1,false,\n";
+        std::fs::write(&path, steps).expect("writable");
+        assert_eq!(copies(&path).expect("read"), BTreeMap::from([(0, 2.0)]));
+    }
 }

@@ -141,9 +141,8 @@ impl CudnnEngine {
     }
 
     fn place(&mut self, plan: StepPlan, arena: &Arena, choices: &BTreeMap<usize, Choice>) -> Result<Placed> {
-        let [main, side] = workspaces(&plan, choices);
-        let buffers = arena.bytes as u64;
-        let memory = self.take(buffers + main + side)?;
+        let (workspaces, bytes) = behind(arena.bytes as u64, workspaces(&plan, choices));
+        let memory = self.take(bytes)?;
         let mut places = places(&plan, arena);
         let placement = Placement::in_arena(memory.address(), &places);
         let other_placement = plan.next_batch.map(|(inputs, targets)| {
@@ -151,8 +150,7 @@ impl CudnnEngine {
             places.swap(plan.targets.buffer.0, targets.buffer.0);
             Placement::in_arena(memory.address(), &places)
         });
-        let first = memory.address() + buffers;
-        let workspaces = [Range { address: first, bytes: main }, Range { address: first + main, bytes: side }];
+        let workspaces = workspaces.map(|range| Range { address: memory.address() + range.address, ..range });
         Ok(Placed { plan, memory, placement, other_placement, workspaces })
     }
 
@@ -205,6 +203,13 @@ fn workspaces(plan: &StepPlan, choices: &BTreeMap<usize, Choice>) -> [u64; 2] {
         });
         bytes.max().unwrap_or(0).next_multiple_of(ALIGNMENT as u64)
     })
+}
+
+/// Where the workspaces of the main stream and of the side stream lie behind the buffers of a step, by their offsets in its
+/// memory, and the bytes of this memory.
+fn behind(buffers: u64, [main, side]: [u64; 2]) -> ([Range; 2], u64) {
+    let workspaces = [Range { address: buffers, bytes: main }, Range { address: buffers + main, bytes: side }];
+    (workspaces, buffers + main + side)
 }
 
 impl Engine for CudnnEngine {
@@ -364,5 +369,16 @@ impl CudnnEngine {
         let capture_s = captured.then(|| begun.elapsed().as_secs_f64());
         step.setup = SetupTimes { compile_s: None, search_s, capture_s };
         Ok(step)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_workspaces_overlap_neither_the_buffers_nor_each_other_and_fit() {
+        let range = |address, bytes| Range { address, bytes };
+        assert_eq!(behind(4096, [512, 256]), ([range(4096, 512), range(4608, 256)], 4864));
     }
 }

@@ -105,3 +105,27 @@ fn sides(padding: Padding) -> [usize; 4] {
 fn dims(shape: Shape) -> Vec<usize> {
     batch_dims(1, shape).split_off(1)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_layer_is_its_operation_its_sources_and_its_tensors() {
+        let input = Shape::Maps { channels: 3, height: 64, width: 64 };
+        let mobilenet = network(&Network::by_name("mobilenet", input, 5).unwrap());
+        let expected = json!({
+            "stride": [2, 2],
+            "padding": [0, 1, 0, 1],
+            "groups": 1,
+            "type": "conv2d",
+            "sources": [0],
+            "parameters": [{"name": "weight", "dims": [32, 3, 3, 3], "trainable": true}],
+        });
+        assert_eq!(mobilenet["layers"][1], expected);
+        assert_eq!((&mobilenet["input"], &mobilenet["output"]), (&json!([3, 64, 64]), &json!([5])));
+        let add = network(&Network::by_name("resnet50", input, 5).unwrap());
+        let add = add["layers"].as_array().unwrap().iter().find(|layer| layer["type"] == "add").unwrap();
+        assert_eq!(add["sources"].as_array().unwrap().len(), 2);
+    }
+}

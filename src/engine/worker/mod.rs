@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn a_later_process_must_read_the_files_of_the_first() {
+    fn a_later_process_must_read_the_files_of_the_first_and_what_is_refused_at_first_is_a_mistake_in_the_file() {
         let folder = tempfile::tempdir().unwrap();
         let answer = folder.path().join("answer");
         let answers = |value: &Value| std::fs::write(&answer, format!("{value}\n")).unwrap();
@@ -257,6 +257,8 @@ mod tests {
             json!({"ok": {"files": [file("my_step.py", "1"), file("helper.py", helper)]}})
         };
         let mut worker = worker(&answer);
+        answers(&json!({"error": {"kind": "spec", "what": "no step"}}));
+        assert_eq!(worker.connect().unwrap_err().kind(), Kind::Spec);
         answers(&files("2"));
         worker.connect().unwrap();
         worker.connect().unwrap();

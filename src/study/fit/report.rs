@@ -67,7 +67,7 @@ fn answer(study: &Results, points: usize) -> Option<Answer> {
     for fit in study.fits.iter().filter(|fit| fit.points == points && fit.error().is_finite()) {
         tasks.entry(&fit.task).or_default().push(fit);
     }
-    let mut tasks: Vec<Task> = tasks.into_values().map(Task::of).collect();
+    let mut tasks: Vec<FitTask> = tasks.into_values().map(FitTask::of).collect();
     tasks.sort_by(|a, b| a.highest.total_cmp(&b.highest));
     let (best, others) = tasks.split_first()?;
     let lowest = others.iter().map(|other| other.lowest).fold(f64::INFINITY, f64::min);
@@ -86,14 +86,14 @@ fn answer(study: &Results, points: usize) -> Option<Answer> {
 }
 
 /// The fits of one task to the same points.
-struct Task<'a> {
+struct FitTask<'a> {
     fits: Vec<&'a FitCurve>,
     /// Of their errors at the end.
     lowest: f64,
     highest: f64,
 }
 
-impl<'a> Task<'a> {
+impl<'a> FitTask<'a> {
     fn of(fits: Vec<&'a FitCurve>) -> Self {
         let errors = || fits.iter().map(|fit| fit.error());
         Self { lowest: errors().fold(f64::INFINITY, f64::min), highest: errors().fold(0.0, f64::max), fits }

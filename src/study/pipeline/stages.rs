@@ -121,14 +121,14 @@ fn died() -> Error {
 /// Sound images of a set, in memory, for the stages that read nothing.
 #[derive(Debug)]
 pub struct Loaded {
-    contents: Vec<Content>,
+    contents: Vec<ImageContent>,
     /// The images of the first contents.
     images: Vec<Image>,
 }
 
 /// A file's contents.
 #[derive(Debug)]
-struct Content {
+struct ImageContent {
     /// Its place in the set.
     index: usize,
     bytes: Vec<u8>,
@@ -148,7 +148,7 @@ impl Loaded {
             match read.and_then(|bytes| Ok((files.decode(index, &bytes)?, bytes))) {
                 Ok((image, bytes)) => {
                     held += bytes.len();
-                    loaded.contents.push(Content { index, bytes });
+                    loaded.contents.push(ImageContent { index, bytes });
                     if loaded.images.len() < IN_TURN {
                         loaded.images.push(image);
                     }
@@ -166,12 +166,12 @@ impl Loaded {
         Ok(loaded)
     }
 
-    fn content(&self, index: usize) -> &Content {
+    fn content(&self, index: usize) -> &ImageContent {
         &self.contents[index % self.contents.len()]
     }
 
     /// An image, and the content that it was decoded from.
-    fn image(&self, index: usize) -> (&Image, &Content) {
+    fn image(&self, index: usize) -> (&Image, &ImageContent) {
         let place = index % self.images.len();
         (&self.images[place], &self.contents[place])
     }

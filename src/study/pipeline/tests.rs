@@ -3,6 +3,9 @@ mod recorded;
 use std::collections::BTreeSet;
 
 use super::*;
+use crate::engine::refusing::Refusing;
+use crate::settings::EngineName;
+use crate::store::Status;
 use crate::study::pipeline::spec::Format;
 use crate::study::tests::{Ran, in_memory, on_cpu, parse};
 
@@ -137,4 +140,17 @@ fn a_way_of_the_data_that_an_engine_has_none_of_is_refused_before_anything_is_ma
     let mut engines = on_cpu(&spec);
     let error = spec.plan(&(), &mut engines).expect_err("refused").to_string();
     assert!(error.contains("each batch comes from the loader") && error.contains("engine `cpu`"), "{error}");
+}
+
+#[test]
+fn a_pipeline_on_the_replacement_of_a_refused_algorithm_is_not_marked_as_checked() {
+    let body = "[sweep]\nbatch_size = [4, 6]\n[data]\nimages = 12\nsize = 16\nformat = \"png\"\ncache = \"warm\"\n[loader]\nworkers = [0, 2]\n";
+    let engines = Engines::of(EngineName::Cpu, Box::new(Refusing::at(6)));
+    let Ran { rows, outcome, said: warnings, .. } = run_with(&spec(&format!("{body}{QUICK}")), engines, &[]);
+    assert!(outcome.complete && rows.iter().all(|row| row.status == Status::Ok));
+    for size in [4, 6] {
+        let mut own = rows.iter().filter(|row| row.batch_size == size).peekable();
+        assert!(own.peek().is_some() && own.all(|row| row.qualified == Some(size == 4)), "at {size}");
+    }
+    assert!(warnings.len() == 1 && warnings[0].contains(Refusing::SAID), "{warnings:?}");
 }

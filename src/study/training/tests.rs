@@ -1,6 +1,8 @@
 mod recorded;
 
 use super::*;
+use crate::engine::refusing::Refusing;
+use crate::settings::EngineName;
 use crate::study::tests::{Ran, in_memory, on_cpu, parse};
 
 fn spec(body: &str) -> Training {
@@ -123,4 +125,19 @@ fn drawn_digits_are_hard_for_a_linear_model_and_not_for_a_convolutional_one() {
     let (linear, deep) = (accuracy(&end), accuracy(&[&blocks[..], &end].concat()));
     // The standard error of a share of 1,000 is at most 1.6 points.
     assert!(deep > linear + 5.0 && deep > 93.0, "linear {linear} %, convolutional {deep} %");
+}
+
+#[test]
+fn a_training_on_the_replacement_of_a_refused_algorithm_is_not_marked_as_checked() {
+    let body =
+        BODY.replace("[32]", "[20, 32]").replace("[\"cpu\", \"candle\"]", "\"cpu\"").replace("[0, 1, 3]", "[0, 1]");
+    let engines = Engines::of(EngineName::Cpu, Box::new(Refusing::at(32)));
+    let Ran { rows: epochs, outcome, said, .. } = run_with(&spec(&body), engines, &[]);
+    assert!(outcome.complete && epochs.iter().all(|row| row.error.is_none()));
+    // Whatever the workers: two cells of each batch size, twice, each with a warm-up and two epochs.
+    for size in [20, 32] {
+        let own: Vec<&EpochRow> = epochs.iter().filter(|row| row.batch_size == size).collect();
+        assert!(own.len() == 12 && own.iter().all(|row| row.qualified == Some(size == 20)), "at {size}");
+    }
+    assert!(said.len() == 1 && said[0].contains(Refusing::SAID) && said[0].contains("`qualified` = false"), "{said:?}");
 }

@@ -42,6 +42,7 @@ mod remedy;
 #[cfg(test)]
 mod resources;
 mod status;
+mod symbols;
 #[cfg(test)]
 mod tests;
 pub mod trial;

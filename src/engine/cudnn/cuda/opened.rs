@@ -1,15 +1,17 @@
-//! Which files cudarc's calls use.
+//! Which files cudarc's calls use, and whether these have every function that the engine calls.
 //!
 //! cudarc opens a library at its first call, by its own names: `libX.so`, then `libX.so.13`, `libX.so.12`, whatever
 //! this program has loaded before. The search therefore begins with the files that those names open. If such a file
 //! cannot be used, for example because a toolkit is too new for the driver, the search takes another file, and cudarc's
-//! calls would not use that one. That is checked here, before the first call.
+//! calls would not use that one. Also, cudarc looks each function up at its first call and panics if the library lacks
+//! it. Both are checked here, before the first call.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 use cudarc::{cublaslt::sys as cublaslt, cudnn::sys as cudnn, driver::sys as driver, nvrtc::sys as nvrtc};
 
+use super::symbols;
 use crate::device::cuda::driver::Driver;
 use crate::device::cuda::libraries::{Libraries, Library};
 use crate::device::cuda::loaded::{file_at, is_same_file};
@@ -24,9 +26,10 @@ struct CudarcLibrary {
     handle: Option<&'static libloading::Library>,
     /// One that it has in every version.
     function: &'static str,
+    needed: &'static [&'static str],
 }
 
-/// Fails if cudarc's calls use other files than those that were found.
+/// Fails if cudarc's calls use other files than those that were found, or a file that lacks a function.
 ///
 /// # Errors
 /// [`crate::error::Kind::Device`] with both files, and how to make them the same.
@@ -38,13 +41,14 @@ pub fn check(driver: &Driver, libraries: &Libraries) -> Result<()> {
             file => Library::ALL.into_iter().find(|library| library.file() == file).and_then(found),
         };
         opened.is(wanted)?;
+        opened.has_all()?;
     }
     Ok(())
 }
 
 fn all() -> Vec<CudarcLibrary> {
     macro_rules! opened {
-        ($name:literal, $file:literal, $sys:ident, $function:literal) => {
+        ($name:literal, $file:literal, $sys:ident, $function:literal, $needed:expr) => {
             CudarcLibrary {
                 name: $name,
                 file: $file,
@@ -52,14 +56,15 @@ fn all() -> Vec<CudarcLibrary> {
                 // first, because `culib` panics where there is none.
                 handle: unsafe { $sys::is_culib_present().then(|| $sys::culib()) },
                 function: $function,
+                needed: $needed,
             }
         };
     }
     vec![
-        opened!("the NVIDIA driver", "libcuda.so", driver, "cuInit"),
-        opened!("cuBLASLt", "libcublasLt.so", cublaslt, "cublasLtGetVersion"),
-        opened!("NVRTC", "libnvrtc.so", nvrtc, "nvrtcVersion"),
-        opened!("cuDNN", "libcudnn.so", cudnn, "cudnnGetVersion"),
+        opened!("the NVIDIA driver", "libcuda.so", driver, "cuInit", symbols::DRIVER),
+        opened!("cuBLASLt", "libcublasLt.so", cublaslt, "cublasLtGetVersion", symbols::CUBLASLT),
+        opened!("NVRTC", "libnvrtc.so", nvrtc, "nvrtcVersion", symbols::NVRTC),
+        opened!("cuDNN", "libcudnn.so", cudnn, "cudnnGetVersion", symbols::CUDNN),
     ]
 }
 
@@ -70,9 +75,7 @@ impl CudarcLibrary {
             let what = format!("the GPU engine cannot run here: {name} is loaded, and cannot be opened as {file}");
             return Err(Error::device(what).hint("install a version for CUDA 12 or 13"));
         };
-        // SAFETY: only the address is taken; nothing is called.
-        let function = unsafe { handle.get::<unsafe extern "C" fn()>(self.function.as_bytes()) };
-        match function.ok().and_then(|function| file_at(*function as usize)) {
+        match address(handle, self.function).and_then(file_at) {
             Some(used) if !is_same_file(&used, wanted) => Err(self.differs(&used, wanted)),
             // Where the system does not say what is mapped, there is nothing to compare.
             _ => Ok(()),
@@ -113,6 +116,20 @@ impl CudarcLibrary {
             ),
         }
     }
+
+    fn has_all(&self) -> Result<()> {
+        let lacking =
+            self.handle.and_then(|handle| self.needed.iter().find(|symbol| address(handle, symbol).is_none()));
+        let Some(symbol) = lacking else { return Ok(()) };
+        let what = format!("the GPU engine cannot run here: {} has no function {symbol}", self.name);
+        Err(Error::device(what).hint(format!("install a newer version of {}", self.name)))
+    }
+}
+
+fn address(handle: &libloading::Library, symbol: &str) -> Option<usize> {
+    // SAFETY: only the address is taken; nothing is called.
+    let found = unsafe { handle.get::<unsafe extern "C" fn()>(symbol.as_bytes()) };
+    found.ok().map(|function| *function as usize)
 }
 
 #[cfg(test)]
@@ -211,7 +228,8 @@ mod tests {
 
     #[test]
     fn the_remedy_for_a_folder_of_the_loaders_cache_is_no_variable_that_does_not_name_it() {
-        let opened = CudarcLibrary { name: "cuBLASLt", file: "libcublasLt.so", handle: None, function: "" };
+        let opened =
+            CudarcLibrary { name: "cuBLASLt", file: "libcublasLt.so", handle: None, function: "", needed: &[] };
         let (used, wanted) = (Path::new("/opt/cuda/lib64/libcublasLt.so.13"), Path::new("/venv/lib/libcublasLt.so.12"));
         let named = opened.remedy(used, wanted, OsStr::new("/a:/opt/cuda/lib64"));
         assert!(named.contains("take /opt/cuda/lib64 out of LD_LIBRARY_PATH"), "{named}");
@@ -273,12 +291,29 @@ mod tests {
 
     /// The libraries of this machine.
     #[test]
-    fn libraries_by_nvidia_are_those_that_were_found() {
+    fn libraries_by_nvidia_are_those_that_were_found_and_have_every_function() {
         for library in [Library::CublasLt, Library::Nvrtc, Library::Cudnn] {
             if libraries::is_loaded(library) {
                 let path = libraries::load().get(library).and_then(|found| found.path.clone());
-                all().into_iter().find(|opened| opened.file == library.file()).unwrap().is(path.as_deref()).unwrap();
+                let opened = all().into_iter().find(|opened| opened.file == library.file()).unwrap();
+                opened.is(path.as_deref()).and_then(|()| opened.has_all()).unwrap();
             }
         }
+    }
+
+    #[test]
+    fn a_library_that_lacks_a_function_is_refused() {
+        let root = tempfile::tempdir().unwrap();
+        let path = root.path().join("libnvrtc.so.13");
+        let some = symbols::NVRTC.iter().filter(|name| **name != "nvrtcGetCUBIN");
+        if !shared_library(&some.map(|name| format!("void {name}(void) {{}}\n")).collect::<String>(), &path) {
+            return;
+        }
+        // SAFETY: the library has no initialisers, and nothing of it is called.
+        let handle = Some(&*Box::leak(Box::new(unsafe { libloading::Library::new(&path) }.unwrap())));
+        let nvrtc = all().into_iter().find(|opened| opened.name == "NVRTC").unwrap();
+        let said = CudarcLibrary { handle, ..nvrtc }.has_all().unwrap_err().to_string();
+        assert!(said.contains("NVRTC has no function nvrtcGetCUBIN"), "{said}");
+        assert!(said.contains("help: install a newer version of NVRTC"), "{said}");
     }
 }

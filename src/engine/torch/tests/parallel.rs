@@ -86,3 +86,36 @@ fn a_process_that_dies_in_an_all_reduce_ends_the_step_with_its_words_and_leaves_
     assert!(!ids.into_iter().any(is_there), "a process is left");
     torch.prepare(&parallel(Scaling::Weak)).unwrap().run().unwrap();
 }
+
+/// A group of two. The process that starts first, and has answered before a second exists, answers the requests of the
+/// first process; the next one answers those of the second, which dies in the step.
+const DIES_AS_SECOND: &str = r#"read -r line; mkdir $0.first 2>/dev/null && role=first
+echo '{"ok": {"torch": "2.9", "device": "cpu", "device_name": null, "capability": null, "distributed": true}}'
+if [ "$role" = first ]; then
+  echo $$ > $0.pid
+  read -r line; echo '{"ok": {"port": 1}}'; read -r line; echo '{"ok": {}}'; read -r line; echo '{"ok": {}}'
+  read -r line; exec sleep 600
+fi
+read -r line; echo '{"ok": {}}'; read -r line; echo '{"ok": {}}'
+read -r line; echo 'ncclRemoteError' >&2; exit 7"#;
+
+#[test]
+fn the_error_has_the_last_words_of_the_process_that_died_and_the_waiting_one_is_ended() {
+    with_interpreter(DIES_AS_SECOND, |python| {
+        let patience = Duration::from_secs(30);
+        let long = Patience { start: patience, prepare: patience, step: patience, epoch: patience };
+        let mut torch = open_within(python, long).unwrap();
+        let workload = Workload { settings: Settings { processes: 2, ..settings() }, ..mlp() };
+        let mut step = torch.prepare(&workload).unwrap();
+        let start = Instant::now();
+        let error = step.run().unwrap_err().to_string();
+        for part in ["process 2 of 2", "exit status: 7", "ncclRemoteError"] {
+            assert!(error.contains(part), "{error}");
+        }
+        // Much less than the time that a step may take.
+        assert!(start.elapsed() < patience, "{:?}", start.elapsed());
+        let id = fs::read_to_string(python.with_file_name("python3.pid")).unwrap();
+        assert!(!is_there(id.trim().parse().unwrap()), "process {id} is left");
+        assert!(step.run().unwrap_err().to_string().contains("have ended"));
+    });
+}

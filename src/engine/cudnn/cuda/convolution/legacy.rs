@@ -207,3 +207,23 @@ pub fn arithmetics(math: Math) -> &'static [MathType] {
 pub fn allowed(arithmetic: MathType, math: Math) -> bool {
     arithmetics(math).contains(&arithmetic)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use MathType::{CUDNN_DEFAULT_MATH as DEFAULT, CUDNN_FMA_MATH as FMA, CUDNN_TENSOR_OP_MATH as TENSOR_OP};
+
+    /// None may round float32 to float16, and strict float32 uses no tensor cores at all.
+    #[test]
+    fn a_precision_allows_only_its_own_arithmetic() {
+        for (math, own) in
+            [(Math::Fp32, &[FMA][..]), (Math::Tf32, &[DEFAULT, FMA]), (Math::Half, &[TENSOR_OP, DEFAULT, FMA])]
+        {
+            assert_eq!(arithmetics(math), own, "{math:?}");
+            for number in 0..4 {
+                let arithmetic = math_of(number).unwrap();
+                assert_eq!(allowed(arithmetic, math), own.contains(&arithmetic), "{arithmetic:?} {math:?}");
+            }
+        }
+    }
+}

@@ -111,6 +111,7 @@ mod tests {
         assert_eq!(numbers(|routine| routine.is_allowed(Winograd::NonFused)), [[7], [5], [5]]);
         assert_eq!(numbers(|routine| !routine.is_deterministic()), [vec![], vec![0], vec![0, 3]]);
         assert_eq!(kinds.map(|kind| Routine::of(kind).count()), [8, 6, 7]);
+        assert!(ROUTINES.iter().all(|(name, routine)| R::from_name(name) == Some(*routine)), "a name is there twice");
         for (kind, number) in kinds.into_iter().flat_map(|kind| (0..6).map(move |number| (kind, number))) {
             assert_eq!(
                 number,
