@@ -115,7 +115,7 @@ pub struct StudyChart {
     /// What a point with its deviation is.
     pub point: &'static str,
     pub panels: Vec<LinePanel>,
-    /// Of each panel.
+    /// The height of each panel.
     pub height: f64,
     pub predicted: Vec<Predicted>,
     /// What a predicted rate may be limited by.

@@ -18,7 +18,7 @@ pub struct Layout {
     pub width: f64,
     /// Left and right of all pairs.
     margins: [f64; 2],
-    /// Of an upper and of a lower panel.
+    /// The heights of an upper and a lower panel.
     heights: [f64; 2],
     /// Where the first row begins.
     pub top: f64,

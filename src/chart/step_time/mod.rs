@@ -29,7 +29,7 @@ pub use runs::scene as runs;
 /// Series that share one panel have medians within this factor of each other.
 const SHARED_SCALE: f64 = 4.0;
 
-/// The figure; for a `column` of a paper so many units wide: a title if there is one, the legend, and the panels.
+/// The figure: a title if there is one, the legend, and the panels. `column` is the width of a paper's column.
 pub fn scene(chart: &StepTime, column: Option<f64>) -> Scene {
     let chart = &StepTime { series: named_briefly(&chart.series), ..chart.clone() };
     let shared = share_a_panel(&chart.series);
@@ -52,7 +52,7 @@ pub fn scene(chart: &StepTime, column: Option<f64>) -> Scene {
     let summary = if chart.forecast { format!("Forecast, not measured. {summary}") } else { summary };
     let all: Vec<&ChartSeries> = chart.series.iter().collect();
     let named = shared && several;
-    // Of many series each has its own colour.
+    // If there are many series, each has its own colour.
     let (data, jump) = if named { (MUTED, MUTED) } else { (BLUE, VERMILLION) };
     let mut keys = keys(&all, (data, jump), beyond_axis(chart));
     if let Some(first) = keys.first_mut().filter(|_| chart.forecast) {
@@ -221,7 +221,7 @@ struct Pair<'a> {
     x: &'a str,
     y: &'a Quantity,
     item: Option<&'a String>,
-    /// Of all curves, ascending.
+    /// The sizes of all curves, ascending.
     sizes: Vec<f64>,
     curves: Vec<ColouredSeries<'a>>,
     title: Option<&'a String>,
