@@ -20,7 +20,7 @@ fn gpu_check(folder: &Path, arguments: &[&str]) -> Option<Output> {
 fn a_part_that_fails_is_kept_and_does_not_stop_the_next() {
     let folder = Folder::new();
     // There is no GPU engine on a CPU; the synthetic experiment keeps its own.
-    let parts = ["--parts", "quickstart,synthetic", "--engine", "cudnn", "--work", "work", "--box", "synthetic=50"];
+    let parts = ["--parts", "quickstart,synthetic", "--engine", "cudnn", "--work", "work", "--box", "synthetic=300"];
     let Some(output) = gpu_check(&folder, &parts) else { return };
     let (text, work) = (stdout(&output), folder.join("work"));
     assert_eq!(output.status.code(), Some(2), "{text}{}", stderr(&output));
