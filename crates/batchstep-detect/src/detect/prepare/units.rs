@@ -53,14 +53,25 @@ fn as_printed(values: &[f64], unit: f64) -> f64 {
     if unit < 1.2 * printed && values.iter().all(is_whole) { printed } else { unit }
 }
 
-/// Whether values change from one unit to the next as those of a clock do: at one x, to and fro between neighbours, or at every few x.
+/// The largest power of ten that all values are multiples of, down to a millionth of the largest; 0 if there is none.
+fn printed_unit(values: &[f64]) -> f64 {
+    let largest = ones(values[values.len() - 1].ln());
+    let is_unit = |unit: &f64| values.iter().all(|value| (value / unit - (value / unit).round()).abs() < 1e-3);
+    (0..=6).map(|digits| largest * 10f64.powi(-digits)).find(is_unit).unwrap_or(0.0)
+}
+
+/// Whether values change from one unit to the next as those of a clock do: at one x, to and fro between neighbours, at every few x, or at
+/// distances that are about the same and not all equal, as a line does that is rounded.
 fn flickers(groups: &[Range<usize>], log: &[f64], medians: &[f64], unit: f64) -> bool {
     let units = |a: f64, b: f64| ((b.exp() - a.exp()) / unit).round();
     let differ = |g: &&Range<usize>| log[(*g).clone()].iter().any(|own| units(*own, log[g.start]) != 0.0);
     let to_and_fro = |w: &&[f64]| units(w[0], w[1]) * units(w[1], w[2]) == -1.0;
-    let changes = medians.windows(2).filter(|w| units(w[0], w[1]) != 0.0).count();
     let flickering = groups.iter().filter(differ).count() + medians.windows(3).filter(to_and_fro).count();
-    flickering >= FLICKERS || changes * SHORT > medians.len()
+    let places: Vec<usize> = (1..medians.len()).filter(|&i| units(medians[i - 1], medians[i]) != 0.0).collect();
+    let lengths: Vec<usize> = places.windows(2).map(|w| w[1] - w[0]).collect();
+    let (shortest, longest) = lengths.iter().fold((usize::MAX, 0), |(low, high), n| (low.min(*n), high.max(*n)));
+    let is_line = longest > shortest && longest - shortest <= 1 + shortest / 2;
+    flickering >= FLICKERS || places.len() * SHORT > medians.len() || is_line
 }
 
 /// The power of ten at or below a value.
@@ -86,9 +97,9 @@ fn of_ones(values: &[f64], medians: &[f64]) -> Option<f64> {
     (windows().filter(is_straight).count() * 4 < windows().count() * 3).then_some(found)
 }
 
-/// A unit of a larger share of the level must be a power of ten, or values must be seen to change between units: at [`FLICKERS`] places, or after fewer than [`SHORT`] x. A jump of a tenth of
-/// the level is then more than rounding.
-const COARSEST: f64 = 0.04;
+/// A unit of a larger share of the level must be a power of ten, or values must be seen to change between units: at [`FLICKERS`] places, after fewer than [`SHORT`] x, or as a rounded line. A
+/// jump of a tenth of the level is then more than rounding.
+const COARSEST: f64 = 0.1;
 const FLICKERS: usize = 3;
 const SHORT: usize = 4;
 /// The fewest different values that show a number of digits, and how near whole units they are.
@@ -108,12 +119,14 @@ fn quantum(log: &[f64], values: &[f64], medians: &[f64]) -> Option<f64> {
     let finest = (smallest / PARTS).max(FINEST * values[values.len() - 1]);
     let units = (0..).map(|i| smallest * LARGEST * FINER.powi(i)).take_while(|unit| *unit > finest);
     let mut unit = units.filter(|unit| agree(&distances, *unit)).find_map(|unit| refined(values, unit))?;
-    // The values of a line whose slope is the unit are on its multiples without any clock.
-    let bend = |w: &[f64]| w[0].exp() - 2.0 * w[1].exp() + w[2].exp();
-    let changing =
-        || medians.windows(3).filter(|w| w.iter().any(|log| (log.exp() - w[1].exp()).abs() > STRAIGHT * unit));
-    let straight = changing().filter(|w| bend(w).abs() < STRAIGHT * unit).count();
-    if straight * 4 >= changing().count() * 3 {
+    // The values of a line whose slope is the unit are on its multiples without any clock. Where most of what leaves such a line is one unit, it is
+    // rounded: a slope of 1.1 units has one more at every tenth x.
+    let bend = |w: &[f64]| (w[0].exp() - 2.0 * w[1].exp() + w[2].exp()).abs() / unit;
+    let is_changing = |w: &&[f64]| w.iter().any(|log| (log.exp() - w[1].exp()).abs() > STRAIGHT * unit);
+    let bends: Vec<f64> = medians.windows(3).filter(is_changing).map(bend).collect();
+    let straight = bends.iter().filter(|bend| **bend < STRAIGHT).count();
+    let single = bends.iter().filter(|bend| (**bend - 1.0).abs() < WHOLE).count();
+    if straight * 4 >= bends.len() * 3 && single * 2 <= bends.len() - straight {
         return None;
     }
     // A median of an even number of values may lie between two ticks: a few such values do not halve the unit.
@@ -159,10 +172,12 @@ fn refined(values: &[f64], first: f64) -> Option<f64> {
     start = (sum - unit * counts) / n;
     let off = |value: &f64| (value - values[0] - start) / unit;
     let square: f64 = values.iter().map(off).map(|units| (units - units.round()).powi(2)).sum();
+    let printed = Some(ROUNDING * printed_unit(values) / unit).filter(|share| *share < PRINTED).unwrap_or(0.0);
     let n = values.len() as f64;
     // The values themselves are multiples too, as far as the unit is known well enough to count them.
     let whole = (values[0] + start) / unit;
-    let allowed = WHOLE + 3.0 * (square / (n * spread)).sqrt() * whole;
+    let error = (square / n).sqrt().max(printed) / spread.sqrt();
+    let allowed = WHOLE + 3.0 * error * whole;
     (square < MULTIPLES * n && (whole - whole.round()).abs() < allowed).then_some(unit)
 }
 
@@ -183,7 +198,9 @@ const NEAR: f64 = 0.3;
 const FIRST: f64 = 225.0;
 /// The mean squared distance of the values from multiples of a unit up to which it counts; 1/12 for any values.
 const MULTIPLES: f64 = 0.02;
-/// The distance of the first value from a multiple of an exact unit.
+/// The share of a unit up to which rounding when printed may have moved a value; of a coarser digit no other unit is seen.
+const PRINTED: f64 = 0.02;
+/// The distance of the first value from a multiple of an exact unit, and of a bend from one unit.
 const WHOLE: f64 = 0.1;
 
 #[cfg(test)]
@@ -210,6 +227,19 @@ mod tests {
         }
         let log: Vec<f64> = (0..60).map(|i| f64::from((f64::from(30 + i / 4) * 1000.0 / 60.0) as f32).ln()).collect();
         assert!((unit(&log).expect("a unit") * 60.0 / 1000.0 - 1.0).abs() < 1e-3);
+    }
+
+    /// Lines in units of which neighbours differ by one unit or none at all, and now and then by one more: that is rounding.
+    #[test]
+    fn rounded_lines_have_ticks() {
+        for (start, slope) in [(300.5, 1.1), (276.2, 0.07), (112.9, 1.95), (17.6, 0.113), (20.3, 0.095)] {
+            for tick in [1e9 / 24e6, 1e3 / 60.0] {
+                let of = |x: u32| ((start + slope * f64::from(x)).round() * tick * 1000.0).round() / 1000.0;
+                let log: Vec<f64> = (1..=70).map(|x| of(x).ln()).collect();
+                let found = unit(&log).unwrap_or(0.0);
+                assert!((found / tick - 1.0).abs() < 0.01, "{start} + {slope} x, {tick}: {found}");
+            }
+        }
     }
 
     /// 15, 25, 35, ... and 4 more beyond 16: whole numbers, and no ticks.
