@@ -12,7 +12,7 @@ const ORDER: [(&str, &str); 9] = [
     ("size", "sizes blocks interval"),
     ("interpret", "coincidence period slope verdict"),
     ("baseline", "medians differences pelt e_divisive"),
-    ("", "explain windows"),
+    ("", "explain windows passes"),
 ];
 
 /// The modules in that order.

@@ -62,6 +62,12 @@ impl Findings {
         self.notes.iter().find(|note| matches!(note, Note::TooManyPoints { .. } | Note::TooWide { .. }))
     }
 
+    /// The x for which [`Self::detectable`] holds: the middle third of the points, with the boundaries on both sides of it.
+    pub fn detectable_between(&self) -> Option<[f64; 2]> {
+        let third = self.points.len() / 3;
+        third.checked_sub(1).map(|before| [self.points[before].x, self.points[self.points.len() - third].x])
+    }
+
     /// The smallest jump that would have been seen, if the measurement should show smaller ones: those remain open.
     pub fn open_below(&self) -> Option<f64> {
         self.detectable.zip(self.asked).filter(|(seen, asked)| seen > asked).map(|(seen, _)| seen)
@@ -284,6 +290,8 @@ pub enum Note {
     /// x and the order of measurement cannot be separated (the order follows x, or each x had one visit), so drift
     /// looks like a property of x.
     OrderConfounded,
+    /// Each of the passes measured x one after another.
+    MeasuredInTurn { passes: usize },
     /// Neither order nor block is known.
     OrderUnknown,
 }
@@ -376,7 +384,13 @@ impl fmt::Display for Note {
                 }
             }
             Self::OrderConfounded => f.write_str(
-                "each size was measured at its own time in the run: drift over the run cannot be distinguished from the curve",
+                "each size was measured at its own time in the run: drift over the run cannot be distinguished from the curve; measure the sizes in \
+                 random order, several times",
+            ),
+            Self::MeasuredInTurn { passes } => write!(
+                f,
+                "each of {passes} passes measured the sizes one after another, so what the machine does meanwhile looks like a property of the \
+                 sizes: a jump or kink counts only if it stands out from what the passes differ by; measure in random order"
             ),
             Self::OrderUnknown => {
                 f.write_str("neither order nor block is known: drift over the run cannot be excluded")

@@ -46,6 +46,7 @@ mod interpret;
 mod logarithms;
 mod machines;
 mod model;
+mod passes;
 mod prepare;
 mod rates;
 mod reciprocal;
@@ -67,6 +68,7 @@ pub use rejection::Rejection;
 pub use unexplained::{Place as UnexplainedPlace, Unexplained, unexplained};
 
 use crate::stats::quantile::median;
+use passes::Passes;
 use prepare::prepared::Prepared;
 pub use prepare::visits::{by_visit, every_visit};
 use prepare::{factor, nodes, unfitted};
@@ -106,7 +108,10 @@ pub fn detect(observations: &[Observation], settings: &Settings) -> Findings {
         findings.points = unfitted::points(&prepared, settings);
         return findings;
     }
-    let is_usual = settings.false_positive_rate == Settings::default().false_positive_rate;
+    // The rates were simulated in random order.
+    let passes = Passes::of(observations);
+    let in_turn = passes.is_some() || findings.notes.contains(&Note::OrderConfounded);
+    let is_usual = !in_turn && settings.false_positive_rate == Settings::default().false_positive_rate;
     let mut findings = Findings {
         notes: findings.notes,
         factor: findings.factor,
@@ -116,6 +121,9 @@ pub fn detect(observations: &[Observation], settings: &Settings) -> Findings {
         alarm_rate: class_of(&prepared).alarm_rate().filter(|_| is_usual),
         ..windows::explained(&prepared, &undisturbed, settings)
     };
+    if let Some(passes) = passes {
+        passes.reject_unshared(settings.false_positive_rate, &mut findings);
+    }
     reject_small_beside_large(&prepared, &mut findings);
     unexplained::reject_opposed(&mut findings);
     findings

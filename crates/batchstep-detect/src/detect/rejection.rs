@@ -45,6 +45,10 @@ pub enum Rejection {
     Bend,
     /// The interval of its size has zero in it.
     SizeUnknown,
+    /// x was measured in ascending order, and the passes differ by so much that `errors` standard errors are not enough.
+    PassesDiffer {
+        errors: f64,
+    },
     /// The lines through its neighbours show a smaller step.
     NotAmongNeighbours {
         local: f64,
@@ -78,6 +82,9 @@ impl fmt::Display for Rejection {
             Self::Rough { count } => write!(f, "{count} other changes nearby are about as large and no jumps"),
             Self::TooSteep => f.write_str("the curve is too steep here to decide"),
             Self::SizeUnknown => f.write_str("its neighbours disagree by so much that its size may be zero"),
+            Self::PassesDiffer { errors } => {
+                write!(f, "measured in order of size, and the passes differ: {errors:.1} standard errors between them")
+            }
             Self::NotAmongNeighbours { local } if *local < 0.0 => {
                 f.write_str("its neighbours show a change the other way")
             }
