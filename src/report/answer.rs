@@ -192,7 +192,7 @@ mod tests {
         for (findings, sentence) in [
             (
                 Findings { detectable: Some(0.02), ..of(20) },
-                "The step time of vgg16 has no jump; one of 2 % or more would have been seen.",
+                "The step time of vgg16 has no jump; one of 2 % or more between 6 and 15 would have been seen.",
             ),
             (
                 open.clone(),

@@ -33,7 +33,7 @@ pub struct PathFindings {
 
 /// The document of some series and their findings. `aa_rate` is the share of false alarms in the machine's A/A runs, null if there are
 /// none; `p_value` is the share of jump-free series like it that show a step as strong as its strongest; `detectable` is the smallest
-/// relative jump that would have been found with a probability of 90 %; `kept` is the share of the visits that was used, below 1 only
+/// relative jump that would have been found with a probability of 90 % in `detectable_between`; `kept` is the share of the visits that was used, below 1 only
 /// for files of millions of steps. `x` and `y` are the columns, `y_kind` is `time` or `rate`. Sizes are in
 /// the unit of the y column, named in `unit`, slopes in that unit per unit of x. A jump is after one of the x from `after_low` to `after_high`,
 /// most likely after `after`. `nodes` are the machines that measured the series, if there are several, each with its relative difference
@@ -109,6 +109,7 @@ fn entry(found: &Analysed, aa_rate: Option<f64>, explained: &[Explanation]) -> V
             json!({ "share": rate.share(), "low": low, "high": high, "series": rate.series })
         }),
         "detectable": findings.detectable,
+        "detectable_between": findings.detectable.and_then(|_| findings.detectable_between()),
         "too_early": findings.early.map(early),
         "aa_rate": aa_rate,
         "kept": series.kept,

@@ -11,7 +11,7 @@ use super::{Block, Column, Document, Repeated, Style, Table, shortened};
 use crate::analysis::slow::Speed;
 use crate::analysis::{Analysed, Series, Size, TimeOrRate, slow};
 use crate::detect::{
-    Candidate, FEWEST_POINTS, Findings, Jump, Kink, Note, Period, Rejection, Verdict, coincidences, unexplained,
+    Candidate, FEWEST_POINTS, Findings, Jump, Kink, Note, Period, Point, Rejection, Verdict, coincidences, unexplained,
 };
 use crate::stats::quantile::median;
 use crate::units::human;
@@ -73,16 +73,12 @@ fn jumps_after(after: &[f64]) -> String {
     if after.len() > 16 { number } else { format!("{number} after {}", places(after)) }
 }
 
-/// `4 % or more`; and where, if the middle third of the points, for which that holds, is less than a third of the range of x.
+/// `4 % or more between 24 and 47`: the middle third of the points, for which that holds.
 pub fn smallest_seen(findings: &Findings, smallest: f64) -> String {
-    let (points, seen) = (&findings.points, format!("{} or more", human::limit(smallest)));
-    let third = points.len() / 3;
-    let middle = third.checked_sub(1).map(|before| [points[before].x, points[points.len() - third].x]);
-    match middle {
-        Some([from, to]) if 3.0 * (to - from) < points[points.len() - 1].x - points[0].x => {
-            format!("{seen} between {} and {}", human::batch_size(from), human::batch_size(to))
-        }
-        _ => seen,
+    let seen = format!("{} or more", human::limit(smallest));
+    match findings.detectable_between() {
+        Some([from, to]) => format!("{seen} between {} and {}", human::batch_size(from), human::batch_size(to)),
+        None => seen,
     }
 }
 
@@ -107,10 +103,17 @@ fn seen_between(findings: &Findings) -> Option<String> {
     between(&unexplained(findings), &x)
 }
 
-/// Whether the curve is too steep for its sizes.
+/// Whether the curve is too steep for its sizes: neighbours differ by more than a jump would have to.
 pub fn is_too_steep(findings: &Findings) -> bool {
-    findings.detectable.is_some_and(|seen| seen > STEEP)
+    let largest = || {
+        let change = |pair: &[Point]| (pair[1].center / pair[0].center - 1.0).abs();
+        findings.points.windows(2).map(change).fold(0.0, f64::max)
+    };
+    findings.detectable.is_some_and(|seen| seen > STEEP || seen > COARSE && largest() > SHOULD_SHOW * seen)
 }
+
+/// A change between neighbours of so many times the smallest jump that would have been seen should have shown.
+const SHOULD_SHOW: f64 = 2.0;
 
 /// Where only a larger jump would have been seen, the curve is too steep for its sizes.
 const STEEP: f64 = 3.0;
@@ -140,7 +143,7 @@ fn explain_alarms(findings: &Findings) -> String {
 
 /// The largest changes between neighbouring sizes: slopes on logarithmic scales, less the median slope of the neighbouring boundaries.
 fn changes(findings: &Findings) -> Option<String> {
-    let slope = |pair: &[crate::detect::Point]| {
+    let slope = |pair: &[Point]| {
         let [a, b] = pair else { return None };
         let slope = (b.center / a.center).ln() / (b.x / a.x).ln();
         (a.x > 0.0 && slope.is_finite()).then_some((slope, a.x, b.center / a.center - 1.0))

@@ -125,9 +125,12 @@ fn the_sentence_says_how_many_and_what_could_have_been_seen() {
     let too_few = "Too few points to judge a jump: 7 points, and at least 8 are needed.";
     let too_many = "No jump was looked for: there are 1,001 sizes, and this method takes at most 1,000.";
     for (found, sentence) in [
-        (none(0.005), "No jump; one of 0.5 % or more would have been seen."),
-        (none(0.04), "No jump; one of 4 % or more would have been seen."),
-        (Findings { asked: Some(0.05), ..none(0.04) }, "No jump; one of 4 % or more would have been seen."),
+        (none(0.005), "No jump; one of 0.5 % or more between 23 and 48 would have been seen."),
+        (none(0.04), "No jump; one of 4 % or more between 23 and 48 would have been seen."),
+        (
+            Findings { asked: Some(0.05), ..none(0.04) },
+            "No jump; one of 4 % or more between 23 and 48 would have been seen.",
+        ),
         (uneven, "No jump; one of 4 % or more between 7 and 15 would have been seen."),
         (findings(vec![]), "No jump."),
         (open.clone(), "Jumps below 42 % are neither shown nor ruled out; none of 42 % or more was found."),

@@ -85,7 +85,7 @@ pub fn unexplained(findings: &Findings) -> Vec<Unexplained> {
         relative: change.exp_m1(),
         place: Place::Between,
     });
-    let ends = [Place::Start, Place::End].into_iter().filter_map(|place| curve.end(place, noise));
+    let ends = [Place::Start, Place::End].into_iter().filter_map(|place| rest.end(place, noise));
     let mut all: Vec<Unexplained> = between.chain(ends).filter(|one| !is_named(one, findings)).collect();
     all.sort_by(|a, b| a.from.total_cmp(&b.from));
     all
