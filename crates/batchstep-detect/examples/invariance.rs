@@ -5,7 +5,8 @@
 //! ```
 //!
 //! DIR holds tables of two columns, x and y, with a line of names. Each is judged as it is, with y times 1000 and divided by 7, with x
-//! times 8, with its rows shuffled, with a jitter of 1e-5 (as often as SEEDS says; 10 where not said), and with 1 / y in place of y.
+//! times 8, with its rows shuffled, with a jitter of 1e-5 (as often as SEEDS says; 10 where not said), and with the
+//! rate 1 / y in place of the time y.
 
 use std::error::Error;
 use std::path::Path;
@@ -47,16 +48,20 @@ fn main() -> Result<(), Box<dyn Error>> {
         compare("shuffled", each(&shuffled));
         compare("jitter", each(&|rng| curve.iter().map(|(x, y)| (*x, y * (1.0 + 1e-5 * rng.normal()))).collect()));
         let inverse: Vec<(f64, f64)> = curve.iter().map(|(x, y)| (*x, 1.0 / y)).collect();
-        compare("inverse", vec![answer(&inverse, 1.0, 1.0).into_iter().map(|(x, up)| (x, !up)).collect()]);
+        compare("inverse", vec![jumps(&inverse, 1.0, 1.0, true).into_iter().map(|(x, up)| (x, !up)).collect()]);
     }
     println!("{} curves; changed: {changed:?}", paths.len());
     Ok(())
 }
 
 fn answer(curve: &[(f64, f64)], x_factor: f64, y_factor: f64) -> Answer {
+    jumps(curve, x_factor, y_factor, false)
+}
+
+fn jumps(curve: &[(f64, f64)], x_factor: f64, y_factor: f64, is_rate: bool) -> Answer {
     let observations: Vec<Observation> =
         curve.iter().map(|(x, y)| Observation::new(x * x_factor, y * y_factor)).collect();
-    let findings = detect(&observations, &Settings { resamples: 0, ..Settings::default() });
+    let findings = detect(&observations, &Settings { resamples: 0, is_rate, ..Settings::default() });
     findings.jumps.iter().map(|jump| (jump.after / x_factor, jump.size > 0.0)).collect()
 }
 
