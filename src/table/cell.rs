@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use super::comma::{Comma, is_grouped};
+use super::comma::{Comma, is_digits, is_grouped};
 use super::names::{Reading, TimeOrRate, Unit, unit};
 
 /// How the numbers of a column are written, from some of its cells.
@@ -283,11 +283,6 @@ pub(super) fn has_point(text: &str) -> bool {
     parts.as_ref().and_then(|parts| parts.number.split_once('.')).is_some_and(|(whole, fraction)| {
         is_digits(whole) && is_digits(fraction) && (fraction.len() != 3 || whole == "0")
     })
-}
-
-/// Whether a text is digits and nothing else.
-pub(super) fn is_digits(text: &str) -> bool {
-    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
 }
 
 /// Whether a text has a digit.

@@ -2,7 +2,8 @@
 
 use regex::{Captures, Regex};
 
-use super::cell::{is_digits, is_number};
+use super::cell::is_number;
+use super::comma::is_digits;
 use super::grid::Grid;
 use super::json::{NamedValues, pair};
 

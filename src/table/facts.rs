@@ -3,7 +3,8 @@
 
 use std::collections::HashMap;
 
-use super::cell::{duration, has_digit, is_digits, is_number, unit_of};
+use super::cell::{duration, has_digit, is_number, unit_of};
+use super::comma::is_digits;
 use super::grid::Grid;
 use super::json::NamedValues;
 
