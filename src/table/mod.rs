@@ -15,7 +15,9 @@ mod json;
 mod latex;
 mod layout;
 mod log;
+mod members;
 pub mod names;
+mod order;
 mod pattern;
 mod python;
 mod refusal;
@@ -25,6 +27,7 @@ mod source;
 mod text;
 mod tools;
 mod values;
+mod whole;
 mod wide;
 
 use std::io::Read;
@@ -176,7 +179,7 @@ impl Sheet {
         }
         let text = String::from_utf8(bytes).unwrap_or_else(|error| western(error.as_bytes()));
         if is_whole || is_document {
-            return Ok(Self::of_grid(path, grid::of_text(&text, path)?));
+            return Ok(Self::of_grid(path, whole::of_text(&text, path)?));
         }
         match text::recognise(&text) {
             Some((Fields::Separated(separator), layout)) => Self::of_stream(path, &text, separator, layout),
@@ -216,8 +219,8 @@ impl Sheet {
         let note = format!("columns of other types are left out: {}", refusal::shown(left_out));
         let left_out = (!left_out.is_empty()).then_some(note);
         if rows.is_empty() {
-            let what = left_out.filter(|_| all.is_empty()).unwrap_or_else(|| grid::NO_ROWS.to_string());
-            return Err(Error::data(what).at(path.display().to_string()).hint(grid::ROWS));
+            let what = left_out.filter(|_| all.is_empty()).unwrap_or_else(|| whole::NO_ROWS.to_string());
+            return Err(Error::data(what).at(path.display().to_string()).hint(whole::ROWS));
         }
         let grid =
             Grid { names: told_apart(names), rows, notes: left_out.iter().cloned().collect(), ..Grid::default() };
@@ -311,7 +314,7 @@ impl Sheet {
             Body::Stream(separator, layout) => {
                 let source = source::open(&self.path)?;
                 if let Some(line) = rows_of(source, &self.path, *separator, layout, &mut take)? {
-                    let note = std::iter::once(grid::note_of_end(line));
+                    let note = std::iter::once(whole::note_of_end(line));
                     self.notes_at_end.get_or_init(|| self.notes.iter().cloned().chain(note).collect());
                 }
             }
