@@ -6,7 +6,8 @@ use std::time::Instant;
 
 use super::arena::{ALIGNMENT, Arena};
 use super::call::{Call, Convolution, ConvolutionKind};
-use super::cuda::trial::{self, Computation, Tried};
+use super::cuda::computation::Computation;
+use super::cuda::trial::{self, Tried};
 use super::cuda::{
     Choice, Chooser, Gpu, Layout as ProgramLayout, Memory, Placement, Policy, Program, Range, Search, StreamId,
     product, workspace_limit,

@@ -10,6 +10,7 @@ use super::argument::Arguments;
 use super::convolution::{self, Choice, Operands};
 use super::device::{Gpu, StreamId};
 use super::event::Event;
+use super::execution::Execution;
 use super::module::Function;
 use super::placement::{self, Placement};
 use super::{product, status};
@@ -55,17 +56,6 @@ pub struct Program {
     signals: BTreeMap<usize, Event>,
     /// Recorded when the side stream has finished, where it is used.
     join: Option<Event>,
-}
-
-/// How a call was executed, for `layers.parquet`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Execution {
-    /// `graph:eng28{..}`, `legacy:..`, `cublaslt:66{..}`, `kernel:max_pool2d/forward`, `memset`.
-    pub algorithm: String,
-    pub workspace_bytes: u64,
-    /// As the library reports it; `None` for our own kernels.
-    pub math_mode: Option<String>,
-    pub remark: Option<String>,
 }
 
 #[derive(Debug)]

@@ -11,11 +11,12 @@ use std::ffi::c_void;
 
 use crate::engine::cudnn::cuda::api::cublaslt as sys;
 
+use super::computation::{Computation, Finish};
 use super::device::{Gpu, StreamId};
+use super::execution::Execution;
 use super::placement::{Placement, Range};
-use super::program::Execution;
 use super::status;
-use super::trial::{Computation, Refused};
+use super::trial::Refused;
 use crate::engine::cudnn::call::{Epilogue, Gemm, Product};
 use crate::engine::cudnn::element::{Element, Math};
 use crate::error::{Error, Result};
@@ -34,24 +35,6 @@ pub(super) struct BoundProduct {
     c: u64,
     workspace: u64,
     workspace_bytes: u64,
-}
-
-/// The epilogue of a product, without its memory.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Finish {
-    Nothing,
-    Bias,
-    BiasRelu,
-}
-
-impl Finish {
-    pub fn of(epilogue: Epilogue) -> Self {
-        match epilogue {
-            Epilogue::Nothing => Self::Nothing,
-            Epilogue::Bias(_) => Self::Bias,
-            Epilogue::BiasRelu(_) => Self::BiasRelu,
-        }
-    }
 }
 
 impl Gpu {
