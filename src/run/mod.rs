@@ -32,9 +32,8 @@ use std::time::{Instant, UNIX_EPOCH};
 
 pub use crate::sequential::{Boundary, Decision};
 pub use agreement::Disagreement;
-pub use cells::Progress;
 pub use fixed::fixed_algorithms;
-pub use history::{History, Tally};
+pub use history::{History, Progress, Tally};
 pub use rows::RowContext;
 pub(crate) use rows::row_of_cell;
 pub use schedule::Knowledge;
@@ -231,7 +230,7 @@ impl Sweep<'_> {
         let (knowledge, decided) = (schedule.knowledge(&history), schedule.decided_cells());
         let boundaries = schedule.boundaries();
         history.leave_decided(|cell| decided[cell]);
-        let cells = self.plan.cells.iter().map(|cell| history.cell_row(&self.facts, cell)).collect();
+        let cells = self.plan.cells.iter().map(|cell| history.cells[cell.index].row(&self.facts, cell)).collect();
         let ordinary = history.cells.iter().map(cells::CellState::ordinary).collect();
         let (visits, visit_s) =
             (history.visit_count(), watch.elapsed().as_secs_f64() / history.visits_here.max(1) as f64);
