@@ -9,7 +9,7 @@ use super::call::{Call, Convolution, ConvolutionKind};
 use super::cuda::computation::Computation;
 use super::cuda::trial::{self, Tried};
 use super::cuda::{
-    Choice, Chooser, Gpu, Layout as ProgramLayout, Memory, Placement, Policy, Program, Range, Search, StreamId,
+    Choice, Chooser, Gpu, Memory, Placement, Policy, Program, ProgramLayout, Range, Search, StreamId,
     product, workspace_limit,
 };
 use super::element::Element;

@@ -55,5 +55,5 @@ pub use device::{Gpu, StreamId};
 pub use event::{Mark, Timeline};
 pub use memory::{HostBuffer, Memory};
 pub use placement::{Placement, Range};
-pub use program::{Layout, Program};
+pub use program::{Program, ProgramLayout};
 pub use properties::OLDEST;

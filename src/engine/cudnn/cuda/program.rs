@@ -21,7 +21,7 @@ use crate::error::{Error, Result};
 
 /// What a program is made from, besides the calls.
 #[derive(Clone, Copy, Debug)]
-pub struct Layout<'a> {
+pub struct ProgramLayout<'a> {
     pub placement: &'a Placement,
     /// The algorithm of each convolution, by the index of its call.
     pub choices: &'a BTreeMap<usize, Choice>,
@@ -32,7 +32,7 @@ pub struct Layout<'a> {
     pub order: Option<&'a Order>,
 }
 
-impl<'a> Layout<'a> {
+impl<'a> ProgramLayout<'a> {
     /// Calls one after the other, with one workspace.
     pub fn in_turn(
         placement: &'a Placement,
@@ -87,7 +87,7 @@ struct Prepared {
 
 impl Program {
     /// Makes calls ready. Kernels are compiled, or taken from the cache, and loaded.
-    pub fn new(gpu: &Gpu, calls: &[Call], layout: Layout) -> Result<Self> {
+    pub fn new(gpu: &Gpu, calls: &[Call], layout: ProgramLayout) -> Result<Self> {
         gpu.bind()?;
         let modules = calls.iter().filter_map(|call| match call {
             Call::Launch(launch) => Some((launch.kernel.operator, launch.kernel.element)),
@@ -213,8 +213,8 @@ impl Prepared {
     }
 }
 
-fn ready_call(gpu: &Gpu, index: usize, call: &Call, layout: Layout) -> Result<ReadyCall> {
-    let Layout { placement, choices, workspaces, order } = layout;
+fn ready_call(gpu: &Gpu, index: usize, call: &Call, layout: ProgramLayout) -> Result<ReadyCall> {
+    let ProgramLayout { placement, choices, workspaces, order } = layout;
     let (workspace, stream) = match layout.stream(index) {
         StepStream::Main => (workspaces[0], StreamId::Compute),
         StepStream::Side => (workspaces[1], StreamId::Side),

@@ -6,7 +6,7 @@ use std::ops::Range;
 use super::Bench;
 use crate::engine::cudnn::arena::Arena;
 use crate::engine::cudnn::call::Call;
-use crate::engine::cudnn::cuda::{Choice, Gpu, Layout, Program, StreamId};
+use crate::engine::cudnn::cuda::{Choice, Gpu, Program, ProgramLayout, StreamId};
 use crate::engine::cudnn::placed::Placed;
 use crate::engine::cudnn::plan::StepPlan;
 use crate::error::Result;
@@ -34,7 +34,7 @@ impl Bench for PlacedApart {
         let own = choices.range(calls.clone()).map(|(index, choice)| (index - calls.start, choice.clone()));
         let own = own.collect();
         let calls: Vec<Call> = placed.plan.calls[calls].iter().map(|planned| planned.call.clone()).collect();
-        let layout = Layout::in_turn(&placed.placement, &own, placed.workspaces[0]);
+        let layout = ProgramLayout::in_turn(&placed.placement, &own, placed.workspaces[0]);
         let program = Program::new(gpu, &calls, layout)?;
         program.enqueue(0..program.len())?;
         gpu.synchronize(StreamId::Compute)

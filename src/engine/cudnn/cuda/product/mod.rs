@@ -20,7 +20,7 @@ use super::trial::Refused;
 use crate::engine::cudnn::call::{Epilogue, Gemm, Product};
 use crate::engine::cudnn::element::{Element, Math};
 use crate::error::{Error, Result};
-use descriptor::{Layout, Operation, Preference, column_major};
+use descriptor::{MatrixLayout, Operation, Preference, column_major};
 
 /// The most workspace that algorithms may use, if the step has as much: NVIDIA's recommendation for Hopper.
 pub const WORKSPACE: u64 = 32 << 20;
@@ -121,9 +121,9 @@ impl BoundProduct {
 #[derive(Debug)]
 struct Descriptors {
     operation: Operation,
-    first: Layout,
-    second: Layout,
-    result: Layout,
+    first: MatrixLayout,
+    second: MatrixLayout,
+    result: MatrixLayout,
     element: Element,
 }
 
@@ -148,9 +148,9 @@ impl Descriptors {
         }
         Ok(Self {
             operation,
-            first: Layout::new(kind, first)?,
-            second: Layout::new(kind, second)?,
-            result: Layout::new(kind, result)?,
+            first: MatrixLayout::new(kind, first)?,
+            second: MatrixLayout::new(kind, second)?,
+            result: MatrixLayout::new(kind, result)?,
             element: product.element,
         })
     }
