@@ -1,9 +1,9 @@
-//! The bench on a GPU.
+//! The parts of a plan on a GPU.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use super::Bench;
+use super::PartRunner;
 use crate::engine::cudnn::arena::Arena;
 use crate::engine::cudnn::call::Call;
 use crate::engine::cudnn::cuda::{Choice, Gpu, Program, ProgramLayout, StreamId};
@@ -12,7 +12,7 @@ use crate::engine::cudnn::plan::StepPlan;
 use crate::error::Result;
 
 /// A plan whose buffers lie apart on the GPU.
-pub(in crate::engine::cudnn) struct PlacedApart {
+pub(in crate::engine::cudnn) struct PlacedParts {
     pub gpu: Gpu,
     pub placed: Placed,
     pub arena: Arena,
@@ -20,7 +20,7 @@ pub(in crate::engine::cudnn) struct PlacedApart {
     pub choices: BTreeMap<usize, Choice>,
 }
 
-impl Bench for PlacedApart {
+impl PartRunner for PlacedParts {
     fn plan(&self) -> &StepPlan {
         &self.placed.plan
     }
