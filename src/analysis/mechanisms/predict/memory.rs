@@ -18,7 +18,7 @@ fn passed<'a>(
     let pairs = rows.windows(2).enumerate();
     let steps: BTreeMap<i64, PredictedStep> =
         pairs.filter_map(|(at, pair)| Some((pair[0].batch_size, step(at, [pair[0], pair[1]])?))).collect();
-    (!steps.is_empty()).then_some(Amounts::Passed(steps))
+    (!steps.is_empty()).then_some(Amounts::Given(steps))
 }
 
 /// Where the algorithm changes because the previous one would have needed more scratch memory than the limit allows.
