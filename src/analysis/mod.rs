@@ -40,7 +40,7 @@ use crate::error::{Error, Result};
 use crate::foreign;
 use crate::settings::{AXES, Domain, Text};
 use crate::store::Table;
-use crate::table::names;
+use crate::table::{names, units};
 pub use crate::table::{Query, Size, TimeOrRate};
 use columns::Columns;
 pub use command::again;
@@ -177,12 +177,12 @@ impl Series {
 
     /// Seconds in one unit of the times, where they are times and the unit is known.
     pub fn seconds_per_unit(&self) -> Option<f64> {
-        names::unit(&self.unit).filter(|unit| unit.kind == TimeOrRate::Time).map(|unit| unit.factor)
+        units::unit(&self.unit).filter(|unit| unit.kind == TimeOrRate::Time).map(|unit| unit.factor)
     }
 
     /// The unit without its prefix, and how many of it make up one unit: `GB/s` is 1e9 `B/s`. An unknown unit is 1 of itself.
     pub fn base_unit(&self) -> BaseUnit {
-        match names::unit(&self.unit) {
+        match units::unit(&self.unit) {
             Some(unit) => BaseUnit { name: unit.base.to_string(), factor: unit.factor },
             None => BaseUnit { name: self.unit.clone(), factor: 1.0 },
         }

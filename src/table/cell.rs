@@ -3,7 +3,8 @@
 use std::borrow::Cow;
 
 use super::comma::{Comma, is_digits, is_grouped};
-use super::names::{Reading, TimeOrRate, Unit, unit};
+use super::names::Reading;
+use super::units::{TimeOrRate, Unit, unit};
 
 /// How the numbers of a column are written, from some of its cells.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -350,7 +351,7 @@ mod tests {
         assert_eq!(read("Mean", &["1,204.5 ns", "98.1 ns"]), (Some("ns".into()), vec![Some(1204.5), Some(98.1)]));
         assert_eq!(read("bw", &["900 MB/s", "1.5 GB/s"]).1, [Some(900.0), Some(1500.0)]);
         assert_eq!(read("data set", &["2 kB", "16 kB"]), (Some("kB".into()), vec![Some(2.0), Some(16.0)]));
-        for unit in super::super::names::UNITS {
+        for unit in super::super::units::UNITS {
             let cell = format!("2 {}", unit.name);
             assert_eq!(read("a", &[&cell]), (Some(unit.name.to_string()), vec![Some(2.0)]), "{cell}");
         }

@@ -5,6 +5,7 @@
 //! as a whole and put in order: sizes in headers, units in cells, numbers in names. Large tables of separated fields, and large columns, are read in
 //! pieces. This module does not know what the numbers are used for.
 
+pub mod amounts;
 mod cell;
 mod choice;
 mod comma;
@@ -26,6 +27,7 @@ mod sizes;
 mod source;
 mod text;
 mod tools;
+pub mod units;
 mod values;
 mod whole;
 mod wide;
@@ -35,13 +37,14 @@ use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 use crate::error::{Error, Result};
+pub use amounts::Size;
 use cell::Notation;
 pub use choice::{Choice, Query};
 use grid::Grid;
 use layout::{Layout, Record, RecordKind, told_apart};
-pub use names::{Size, TimeOrRate};
 pub use source::{is_stdin, piped};
 use text::{Fields, Lines};
+pub use units::TimeOrRate;
 
 /// Rows of one batch.
 const BATCH: usize = 1 << 14;
