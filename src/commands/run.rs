@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use batchstep::analysis::control;
 use batchstep::analysis::{Query, analyse};
-use batchstep::chart::figures::Destination;
+use batchstep::chart::chart_data::Destination;
 use batchstep::check::precheck::{Asked, keep_comparison};
 use batchstep::device::environment::node;
 use batchstep::device::root::FilesystemRoot;
