@@ -18,6 +18,7 @@ mod layout;
 mod log;
 mod members;
 pub mod names;
+mod number;
 mod order;
 mod pattern;
 mod python;
