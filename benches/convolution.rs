@@ -5,7 +5,7 @@
 
 use std::time::Instant;
 
-use batchstep::engine::cpu::algorithm_choice::Switch;
+use batchstep::engine::cpu::algorithm_choice::WinogradThreshold;
 use batchstep::engine::cpu::blocking::{Blocking, Factors};
 use batchstep::engine::cpu::op::activation::Rectifier;
 use batchstep::engine::cpu::op::conv2d::{Convolution, Gradients};
@@ -79,7 +79,7 @@ impl Shape {
         };
         let input = network::Shape::Maps { channels: from, height: side, width: side };
         let convolution =
-            Convolution::new(batch, input, &layer, Winograd::Any, Switch::default()).expect("a convolution");
+            Convolution::new(batch, input, &layer, Winograd::Any, WinogradThreshold::default()).expect("a convolution");
         let factors = [Some(Factors::Exact), bf16::is_there().then_some(Factors::Bf16)];
         let mut ways = Vec::new();
         for factors in factors.into_iter().flatten() {

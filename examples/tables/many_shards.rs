@@ -87,19 +87,19 @@ fn measure(folder: &Path, spec: &str) -> Result<PathBuf, Box<dyn Error>> {
     let environment = RunEnvironment::begin(&experiment.run_name(), &plan, &mut engines, device.as_mut());
     opened.directory.write_text(files::ENVIRONMENT, &environment.to_json())?;
     let facts = RowContext::new(environment.run_id, &plan, &mut engines)?.with_node(experiment.run_name());
-    let bench = Sweep {
+    let sweep = Sweep {
         plan: &plan,
         measure: &own.measure,
         facts,
         engines: &mut engines,
         device: device.as_mut(),
         witness: None,
-        ledger: &opened.directory,
+        sink: &opened.directory,
         observer: &mut Silent,
         interrupted: &AtomicBool::new(false),
         hung: &|_| (),
     };
-    let outcome = run::run(bench, History::new(&plan))?;
+    let outcome = run::run(sweep, History::new(&plan))?;
     assert!(opened.directory.seal(&outcome, &outcome.cells, outcome.complete)?.notices.is_empty());
     Ok(path)
 }

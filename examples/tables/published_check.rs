@@ -2,7 +2,7 @@
 
 use batchstep::analysis::mechanisms::formulas::{Family, Kernel, WINOGRAD_BATCH};
 use batchstep::predict::published_kernels::model::{Assumptions, KernelModel};
-use batchstep::predict::published_kernels::{GpuFigures, Launch, Published};
+use batchstep::predict::published_kernels::{GpuFigures, LayerLaunch, Published};
 use batchstep::stats::quantile::median;
 
 pub const FAMILIES: [(Family, &str); 4] = [
@@ -82,9 +82,9 @@ pub fn at_the_cache(published: &Published) -> Vec<AtTheCache> {
         let launches = || published.launches.iter().filter(move |launch| launch.gpu == place);
         let model = KernelModel::fit(published, launches(), Assumptions::BOTH);
         let relative =
-            |launch: &Launch| Some(launch.time_s / model.time(launch.kernel?, &launch.layer, launch.batch, gpu)?);
+            |launch: &LayerLaunch| Some(launch.time_s / model.time(launch.kernel?, &launch.layer, launch.batch, gpu)?);
         let within = |low: f64, high: f64| -> Vec<f64> {
-            let moved = |launch: &Launch| launch.layer.bytes(launch.batch) / gpu.l2_bytes as f64;
+            let moved = |launch: &LayerLaunch| launch.layer.bytes(launch.batch) / gpu.l2_bytes as f64;
             launches().filter(|launch| moved(launch) > low && moved(launch) <= high).filter_map(relative).collect()
         };
         let (mut below, mut above) = (within(0.8, 1.0), within(1.0, 1.25));

@@ -6,8 +6,9 @@ use super::Query;
 use super::other_names::{OtherName, PEAK};
 use crate::error::{Error, Result, nearest};
 use crate::settings::AXES;
-use crate::table::Choice;
-use crate::table::names::{self, Reading, Size, TimeOrRate, is_batch_size, is_size};
+use crate::table::amounts::{is_batch_size, is_size};
+use crate::table::names::Reading;
+use crate::table::{Choice, Size, TimeOrRate, units};
 
 /// The x of the tables that batchstep writes, and the measured time of each.
 const SIZE: &str = "batch_size";
@@ -142,7 +143,7 @@ impl Columns {
     pub fn unit(&self) -> String {
         // Whoever calls a time a rate knows its unit too.
         let Reading { unit, .. } = Reading::of(&self.y);
-        let differs = names::unit(&unit).is_some_and(|unit| unit.kind != self.kind);
+        let differs = units::unit(&unit).is_some_and(|unit| unit.kind != self.kind);
         if differs { String::new() } else { unit }
     }
 

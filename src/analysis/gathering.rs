@@ -3,17 +3,18 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::Path;
 
-use super::columns::{Columns, DELAY, FLAGS, NODE, NUMBERS, OTHERS, STARTED, WAITS_IN, X_NAME};
+use super::columns::{Columns, NODE, OTHERS, STARTED, X_NAME};
+use super::distinct::DistinctTexts;
 use super::goal::{Asked, Visits};
 use super::interference::{VisitKey, visit};
+use super::measured_columns::MeasuredColumns;
 use super::other_names::PEAK;
 use super::{Gap, Measurement, Series, Size, is_null};
 use crate::detect::Observation;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::foreign;
 use crate::random::{GOLDEN, mix};
-use crate::settings::AXES;
-use crate::store::{Status, Table, Texts};
+use crate::store::Table;
 
 /// Steps that are kept of all series together: at about 100 bytes each, some 0.2 GB.
 pub(super) const MOST_STEPS: usize = 2_000_000;
@@ -31,9 +32,9 @@ const STRETCH: u64 = 4096;
 #[derive(Default)]
 pub(super) struct Gathering {
     columns: Columns,
-    keys: Vec<(String, Names)>,
-    facts: Vec<(&'static str, Names)>,
-    nodes: Names,
+    keys: Vec<(String, DistinctTexts)>,
+    facts: Vec<(&'static str, DistinctTexts)>,
+    nodes: DistinctTexts,
     index: HashMap<Vec<u32>, usize>,
     gathered: Vec<Gathered>,
     rows: u64,
@@ -66,50 +67,11 @@ struct Gathered {
     level: u32,
 }
 
-/// Distinct texts of a column over all batches.
-#[derive(Default)]
-struct Names {
-    texts: Vec<String>,
-    places: HashMap<String, u32>,
-    /// The bytes of all texts together.
-    bytes: usize,
-}
-
-/// Names of groups are for people: more bytes of different ones are some other kind of text.
-const MOST_NAMES: usize = 1 << 24;
-
-impl Names {
-    /// Whether there is more than one value. A null in the column of an axis is no value: the engine does not have that axis.
-    fn varies(&self, column: &str) -> bool {
-        let is_axis = AXES.iter().any(|axis| axis.column == column);
-        self.texts.iter().filter(|text| !is_axis || !is_null(text)).count() > 1
-    }
-
-    /// For each row of a batch of the column `name`, the place of its text among all texts so far.
-    fn codes(&mut self, name: &str, batch: &Texts) -> Result<Vec<u32>> {
-        let mut place = |text: &String| {
-            *self.places.entry(text.clone()).or_insert_with(|| {
-                self.texts.push(text.clone());
-                self.bytes += text.len();
-                self.texts.len() as u32 - 1
-            })
-        };
-        let places: Vec<u32> = batch.distinct.iter().map(&mut place).collect();
-        if self.bytes > MOST_NAMES {
-            let what = format!("the column `{name}` holds more than {MOST_NAMES} bytes of different names");
-            return Err(
-                Error::data(what).hint("leave the column out of the table, or choose the groups with `--group`")
-            );
-        }
-        Ok(batch.codes.iter().map(|&code| places[code as usize]).collect())
-    }
-}
-
 impl Gathering {
     /// Gathers at most `most` steps of all series together; `asked` is what the spec of a run asks for.
     pub fn new(columns: Columns, most: usize, asked: Option<Asked>) -> Self {
-        let keys = columns.keys().into_iter().map(|name| (name, Names::default())).collect();
-        let facts = columns.facts().into_iter().map(|name| (name, Names::default())).collect();
+        let keys = columns.keys().into_iter().map(|name| (name, DistinctTexts::default())).collect();
+        let facts = columns.facts().into_iter().map(|name| (name, DistinctTexts::default())).collect();
         Self { columns, keys, facts, most, asked, ..Self::default() }
     }
 
@@ -118,12 +80,12 @@ impl Gathering {
     }
 
     pub fn take(&mut self, batch: &Table) -> Result<()> {
-        let mut codes = |(name, names): &mut (String, Names)| names.codes(name, &batch.distinct(name)?);
+        let mut codes = |(name, names): &mut (String, DistinctTexts)| names.codes(name, &batch.distinct(name)?);
         let keys: Vec<Vec<u32>> = self.keys.iter_mut().map(&mut codes).collect::<Result<_>>()?;
-        let mut codes = |(name, names): &mut (&str, Names)| names.codes(name, &batch.distinct(name)?);
+        let mut codes = |(name, names): &mut (&str, DistinctTexts)| names.codes(name, &batch.distinct(name)?);
         let facts: Vec<Vec<u32>> = self.facts.iter_mut().map(&mut codes).collect::<Result<_>>()?;
         let nodes = if batch.has(NODE) { self.nodes.codes(NODE, &batch.distinct(NODE)?)? } else { Vec::new() };
-        let rows = MeasurementColumns::read(batch, &self.columns)?;
+        let rows = MeasuredColumns::read(batch, &self.columns)?;
         if batch.has(OTHERS) {
             for text in batch.distinct(OTHERS)?.distinct {
                 let seen: BTreeMap<String, usize> = serde_json::from_str(&text).unwrap_or_default();
@@ -171,7 +133,7 @@ impl Gathering {
     }
 
     /// Counts a row that holds no step, unless it says itself that it has none.
-    fn note_gap(&mut self, rows: &MeasurementColumns, row: usize, batch: &Table) {
+    fn note_gap(&mut self, rows: &MeasuredColumns, row: usize, batch: &Table) {
         if !rows.is_ok(row) {
             return;
         }
@@ -200,7 +162,7 @@ impl Gathering {
     }
 
     /// Keeps the size of a row without a value, whatever the row says of the reason.
-    fn note_failed(&mut self, key: Vec<u32>, rows: &MeasurementColumns, row: usize) {
+    fn note_failed(&mut self, key: Vec<u32>, rows: &MeasuredColumns, row: usize) {
         if rows.y[row].is_finite() || !rows.x[row].is_finite() {
             return;
         }
@@ -375,91 +337,6 @@ fn trust_cpu_clock(measurements: &mut [Measurement]) {
         return;
     }
     measurements.iter_mut().for_each(|m| m.observation.clock_hz = m.clock_hz);
-}
-
-/// The columns of a batch that make its measurements.
-struct MeasurementColumns {
-    x: Vec<f64>,
-    y: Vec<f64>,
-    numbers: BTreeMap<&'static str, Vec<f64>>,
-    flags: BTreeMap<&'static str, Vec<bool>>,
-    /// Whether waits are a part of the values.
-    waits: bool,
-}
-
-impl MeasurementColumns {
-    fn read(batch: &Table, columns: &Columns) -> Result<Self> {
-        let mut numbers = BTreeMap::new();
-        for &name in NUMBERS {
-            if batch.has(name) {
-                numbers.insert(name, batch.numbers(name)?);
-            } else if let Some((theirs, factor)) = columns.theirs(name) {
-                numbers.insert(name, batch.numbers(theirs)?.into_iter().map(|value| factor * value).collect());
-            }
-        }
-        let mut flags = BTreeMap::new();
-        for &name in FLAGS {
-            let holds =
-                |text: &str| if name == "status" { text == Status::Ok.name() } else { ["1", "true"].contains(&text) };
-            if batch.has(name) {
-                let texts = batch.distinct(name)?;
-                let said: Vec<bool> = texts.distinct.iter().map(|text| holds(&text.to_lowercase())).collect();
-                flags.insert(name, texts.codes.iter().map(|&code| said[code as usize]).collect());
-            }
-        }
-        let (x, y, waits) = (batch.numbers(&columns.x)?, batch.numbers(&columns.y)?, columns.y == WAITS_IN);
-        Ok(Self { x, y, numbers, flags, waits })
-    }
-
-    fn number(&self, name: &str, row: usize) -> Option<f64> {
-        self.numbers.get(name).map(|values| values[row]).filter(|value| value.is_finite())
-    }
-
-    fn flag(&self, name: &str, row: usize) -> Option<bool> {
-        self.flags.get(name).map(|values| values[row])
-    }
-
-    fn cell(&self, row: usize) -> Option<i64> {
-        self.number("cell", row).map(|cell| cell as i64)
-    }
-
-    fn block(&self, row: usize) -> Option<u32> {
-        self.number("block", row).map(|block| block as u32)
-    }
-
-    /// What the row measured: its cell, or its x.
-    fn place(&self, row: usize) -> u64 {
-        self.cell(row).map_or(self.x[row].to_bits(), |cell| cell as u64)
-    }
-
-    fn is_ok(&self, row: usize) -> bool {
-        self.flag("status", row) != Some(false)
-    }
-
-    /// The mean clock of the cores during the step, where the processor's cycles were counted: the best reading there is.
-    fn counted_clock(&self, row: usize) -> Option<f64> {
-        let (cycles, seconds) = (self.number("cycles", row)?, self.number("task_clock_s", row)?);
-        (cycles > 0.0 && seconds > 0.0).then(|| cycles / seconds)
-    }
-
-    /// `None` where the row holds no usable step.
-    fn measurement(&self, row: usize) -> Option<Measurement> {
-        let (x, y) = (self.x[row], self.y[row]);
-        if !self.is_ok(row) || !x.is_finite() || !y.is_finite() {
-            return None;
-        }
-        let (clock, block, order) = (self.number("sm_clock_hz", row), self.block(row), self.number("order", row));
-        let observation = Observation { order, block, clock_hz: clock, ..Observation::new(x, y) };
-        Some(Measurement {
-            observation,
-            warmup: self.flag("warmup", row) == Some(true),
-            outlier: self.flag("outlier", row) == Some(true),
-            disturbed: self.flag("disturbed", row) == Some(true),
-            delay: self.number(DELAY, row).filter(|_| self.waits),
-            clock_hz: clock.or(self.counted_clock(row)).or(self.number("cpu_clock_hz", row)),
-            temperature_c: self.number("temperature_c", row),
-        })
-    }
 }
 
 /// A hash, so that the visits which are left out follow no pattern of their numbers.

@@ -9,6 +9,7 @@ mod command;
 pub mod compare;
 pub mod control;
 pub mod crossover;
+mod distinct;
 pub mod environment;
 mod gathering;
 mod goal;
@@ -16,6 +17,7 @@ mod interference;
 pub mod kernels;
 pub mod link;
 pub mod losses;
+mod measured_columns;
 pub mod mechanisms;
 mod other_names;
 pub mod parallel;
@@ -24,6 +26,7 @@ pub mod scaling;
 mod setup;
 mod sheets;
 pub mod side_by_side;
+pub mod size_class;
 pub mod slow;
 mod sources;
 pub mod switches;
@@ -38,8 +41,8 @@ use crate::error::{Error, Result};
 use crate::foreign;
 use crate::settings::{AXES, Domain, Text};
 use crate::store::Table;
-use crate::table::names;
 pub use crate::table::{Query, Size, TimeOrRate};
+use crate::table::{names, units};
 use columns::Columns;
 pub use command::again;
 use gathering::{Gathering, MOST_STEPS};
@@ -175,12 +178,12 @@ impl Series {
 
     /// Seconds in one unit of the times, where they are times and the unit is known.
     pub fn seconds_per_unit(&self) -> Option<f64> {
-        names::unit(&self.unit).filter(|unit| unit.kind == TimeOrRate::Time).map(|unit| unit.factor)
+        units::unit(&self.unit).filter(|unit| unit.kind == TimeOrRate::Time).map(|unit| unit.factor)
     }
 
     /// The unit without its prefix, and how many of it make up one unit: `GB/s` is 1e9 `B/s`. An unknown unit is 1 of itself.
     pub fn base_unit(&self) -> BaseUnit {
-        match names::unit(&self.unit) {
+        match units::unit(&self.unit) {
             Some(unit) => BaseUnit { name: unit.base.to_string(), factor: unit.factor },
             None => BaseUnit { name: self.unit.clone(), factor: 1.0 },
         }

@@ -1,15 +1,15 @@
 //! Charts as PNG and SVG: step time with its jumps for one run or several, the honesty plot, a study of whole epochs, and a study of the
 //! input pipeline.
 //!
-//! `data` says what a chart shows; `step_time` and `honesty` turn it into a [`scene::Scene`], a list of graphics primitives in
+//! `data` says what a chart shows, and `chart_data` fills it from stored data; `step_time` and `honesty` turn it into a [`scene::Scene`], a list of graphics primitives in
 //! figure units; `paint` is the one place that knows plotters' backends. Axes, labels and colours are drawn here rather
 //! than by plotters' chart builder, which has no panels with a common axis, no labels that avoid each other, and no ticks
 //! in powers of two. The same input gives the same bytes.
 
 pub mod axis;
+pub mod chart_data;
 mod crossover;
 mod data;
-pub mod figures;
 mod fit;
 mod font;
 mod frame;

@@ -13,7 +13,7 @@ use batchstep::analysis::side_by_side::{Pair, side_by_side};
 use batchstep::analysis::transfer::transfers;
 use batchstep::analysis::{Analysed, Query, Series, analyse};
 use batchstep::chart::ChartSeries;
-use batchstep::chart::figures::{self, Drawing, Figures};
+use batchstep::chart::chart_data::{self, Drawing, SweepCharts};
 use batchstep::detect::FEWEST_POINTS;
 use batchstep::error::Result;
 use batchstep::os::look;
@@ -40,7 +40,7 @@ pub struct Evidence {
     pub answers: Vec<Answers>,
     /// From which size on one series is the faster one.
     pub crossovers: Crossovers,
-    pub figures: Figures,
+    pub figures: SweepCharts,
     /// What the run has of crossovers, efficiency and copies.
     pub drawings: Vec<Drawing>,
 }
@@ -65,11 +65,11 @@ impl Evidence {
         let ripe: Vec<Series> = of_ripe.into_iter().map(|found| found.series).collect();
         let pairs = side_by_side(&ripe, &Rules::default());
         let crossovers = Crossovers::of(path, &ripe)?;
-        let figures = Figures::of(path, found, advices);
+        let figures = SweepCharts::of(path, found, advices);
         let drawings = [
-            figures::crossover(path, found, &crossovers),
-            figures::efficiency(path, found, &parallel),
-            figures::copying(path, found, &answers),
+            chart_data::crossover(path, found, &crossovers),
+            chart_data::efficiency(path, found, &parallel),
+            chart_data::copying(path, found, &answers),
         ];
         let drawings = drawings.into_iter().flatten().collect();
         Ok(Self { seen, ripe, pairs, parallel, answers, crossovers, figures, drawings })
@@ -171,7 +171,7 @@ impl Evidence {
 
     /// The run as its page shows it.
     pub fn page(&self) -> Result<RunPage<'_>> {
-        let Figures { step_time, honesty } = &self.figures;
+        let SweepCharts { step_time, honesty } = &self.figures;
         Ok(RunPage {
             source: &self.seen.path,
             title: Some(&step_time.title),

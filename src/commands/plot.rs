@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use batchstep::analysis::{Query, run_names};
-use batchstep::chart::figures::{self, AnalysedRun, Destination};
+use batchstep::chart::chart_data::{self, AnalysedRun, Destination};
 use batchstep::chart::{Chart, Paper};
 use batchstep::error::{Error, Result};
 use batchstep::study::told;
@@ -82,7 +82,7 @@ fn draw(path: &Path, query: &Query, destination: &Destination) -> Result<Option<
 
 /// One picture of all. If there can't be one, because the runs measured different things, this is not a failure: each has its own charts.
 fn all(sweeps: &[AnalysedRun], destination: &Destination) -> Result<()> {
-    let together = match figures::together(sweeps) {
+    let together = match chart_data::together(sweeps) {
         Ok(together) => together,
         Err(reason) => {
             notice(reason);

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use batchstep::chart::{self, figures};
+use batchstep::chart::{self, chart_data};
 use batchstep::error::{Error, Result};
 use batchstep::predict::database::Database;
 use batchstep::predict::model::cost::{Job, Limits};
@@ -42,7 +42,7 @@ pub fn predict(args: &PredictArgs) -> Result<Exit> {
     let prices_read = prices.as_ref().map(|prices| prices.read.as_str());
     let found = Predictions { name: &experiment.name, rows: &rows, unknown: &unknown, limits, choice, prices_read };
     if let Some(path) = &args.chart {
-        chart::write(&chart::Paper::default(), &figures::prediction(&experiment.name, &rows), path)?;
+        chart::write(&chart::Paper::default(), &chart_data::prediction(&experiment.name, &rows), path)?;
     }
     match args.format {
         Form::Json => print(&format!("{:#}\n", report::predictions_json(&found))),

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use batchstep::analysis::control;
 use batchstep::analysis::{Query, analyse};
-use batchstep::chart::figures::Destination;
+use batchstep::chart::chart_data::Destination;
 use batchstep::check::precheck::{Asked, keep_comparison};
 use batchstep::device::environment::node;
 use batchstep::device::root::FilesystemRoot;
@@ -411,14 +411,14 @@ impl Session<'_> {
         let node =
             self.node(plan.cells.first().and_then(|cell| facts.device_of(cell)).map(|device| device.id.as_str()));
         let mut display = Display::new(self.experiment, plan);
-        let bench = Sweep {
+        let sweep = Sweep {
             plan,
             measure: &self.experiment.measure,
             facts: facts.with_node(node).with_x(self.experiment.x()),
             engines,
             device: device.as_mut(),
             witness: Some(Witness::open(&FilesystemRoot::system())),
-            ledger: &directory,
+            sink: &directory,
             observer: &mut display,
             interrupted: self.how.interrupted,
             hung: &|error| {
@@ -429,7 +429,7 @@ impl Session<'_> {
                 std::process::exit(Exit::Failed as i32);
             },
         };
-        let mut outcome = sweep::run(bench, history)?;
+        let mut outcome = sweep::run(sweep, history)?;
         display.finish();
         if outcome.lost.is_none() && !self.how.interrupted.load(Ordering::Relaxed) {
             environment.measure_peaks_again(plan, engines);

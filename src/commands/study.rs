@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use batchstep::chart::figures::Destination;
+use batchstep::chart::chart_data::Destination;
 use batchstep::engine::automatic::First;
 use batchstep::engine::open::Engines;
 use batchstep::error::{Error, Kind, Result};

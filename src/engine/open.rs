@@ -166,8 +166,8 @@ impl Engines {
                 .at(format!("--device cuda:{index}"))
                 .hint("use the engine `cudnn`, or `--device cpu`")),
             DeviceChoice::Cpu | DeviceChoice::Auto => {
-                let switches = Cache::of_user("switches", &|name| std::env::var_os(name));
-                Ok(CpuEngine::cpu(None).measuring(switches))
+                let thresholds = Cache::of_user("switches", &|name| std::env::var_os(name));
+                Ok(CpuEngine::cpu(None).measuring(thresholds))
             }
         }
     }

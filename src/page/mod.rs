@@ -16,7 +16,7 @@ use serde_json::Value;
 use sha2::{Digest, Sha256};
 
 use crate::analysis::Analysed;
-use crate::chart::figures::Drawing;
+use crate::chart::chart_data::Drawing;
 use crate::chart::{self, StepTime, StudyChart, Timeline, palette};
 use crate::error::Result;
 use crate::foreign;

@@ -19,7 +19,7 @@ use crate::spec::Experiment;
 use crate::spec::plan::{Cell, Plan};
 use crate::store::AxisValues;
 use known::Measured;
-use published::Published;
+use published::PublishedDevices;
 pub use published::{PublishedGpu, PublishedKernels, published_kernels};
 use unseen::Others;
 pub use unseen::{Learned, learnable};
@@ -178,7 +178,7 @@ impl Series<'_> {
 /// needed; [`crate::error::Kind::Data`] if the database cannot be read.
 pub fn answer(database: &Database, experiment: &Experiment, devices: &Devices) -> Result<PredictedCells> {
     let plan = Plan::new(experiment)?;
-    let published = Published::read(database)?;
+    let published = PublishedDevices::read(database)?;
     let (measured, unmeasured) = chosen(database, &published, devices)?;
     let series = series(&plan, experiment);
     let mut answer = PredictedCells::default();
@@ -217,7 +217,7 @@ pub fn answer(database: &Database, experiment: &Experiment, devices: &Devices) -
 }
 
 /// The measured devices, and those without measured steps.
-fn chosen(database: &Database, published: &Published, devices: &Devices) -> Result<(Vec<String>, Vec<String>)> {
+fn chosen(database: &Database, published: &PublishedDevices, devices: &Devices) -> Result<(Vec<String>, Vec<String>)> {
     let Devices::Named(asked) = devices else {
         if database.devices.is_empty() {
             return Err(Error::spec("the database has no measured steps")

@@ -15,7 +15,7 @@ use crate::spec::plan::Cell;
 use crate::store::CollectedStep;
 
 /// The published kernels, and what was fitted to them; the GPUs that others measured, by kernels or by whole steps.
-pub(super) struct Published {
+pub(super) struct PublishedDevices {
     devices: Vec<PublishedGpu>,
     /// By operation.
     models: BTreeMap<String, Fitted>,
@@ -67,7 +67,7 @@ pub fn published_kernels(database: &Database) -> Result<PublishedKernels> {
     Ok(PublishedKernels { devices, kernels })
 }
 
-impl Published {
+impl PublishedDevices {
     /// Reads the published kernels; without any, it has no estimates.
     pub fn read(database: &Database) -> Result<Self> {
         let PublishedKernels { mut devices, kernels } = published_kernels(database)?;

@@ -4,8 +4,9 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use super::entries::{group, how_read, position, positions, warning_entries};
-use super::{Block, Document, Warning};
+use super::entries::{group, how_read, position, positions};
+use super::warning::{Warning, warning_entries};
+use super::{Block, Document};
 use crate::analysis::advice::{Advice, Avoided, BestSizeMemory, Fits, MARGIN, Rated, Silence};
 use crate::analysis::{Analysed, Series};
 use crate::units::human;

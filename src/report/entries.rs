@@ -1,10 +1,7 @@
-//! Entries of JSON documents that several commands write: places, how a table was read, and the warnings.
-
-use std::path::Path;
+//! Entries of JSON documents that several commands write: places, and how a table was read.
 
 use serde_json::{Value, json};
 
-use super::Warning;
 use crate::analysis::{Gap, Series};
 
 /// A place on an axis: a whole number where it is one.
@@ -14,16 +11,6 @@ pub fn position(x: f64) -> Value {
 
 pub(super) fn positions(places: &[f64]) -> Vec<Value> {
     places.iter().copied().map(position).collect()
-}
-
-pub(super) fn warning_entries(path: &Path, warnings: &[Warning]) -> impl Iterator<Item = Value> {
-    warnings.iter().map(move |warning| {
-        let mut entry = serde_json::to_value(warning).unwrap_or_default();
-        entry["source"] = path.display().to_string().into();
-        entry["message"] = warning.to_string().into();
-        entry["help"] = warning.remedy().into();
-        entry
-    })
 }
 
 /// What tells a series from the others: its columns with their values.

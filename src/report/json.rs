@@ -4,8 +4,9 @@ use std::path::PathBuf;
 
 use serde_json::{Value, json};
 
-use super::entries::{group, how_read, position, positions, warning_entries};
-use super::{Warning, advice};
+use super::advice;
+use super::entries::{group, how_read, position, positions};
+use super::warning::{Warning, warning_entries};
 use crate::analysis::advice::{Advice, Silence};
 use crate::analysis::causes::{Cause, Explanation, LayerStep, SideExecution};
 use crate::analysis::control::{self, Control};

@@ -4,7 +4,8 @@ use serde_json::{Value, json};
 
 use super::entries::position;
 use super::shortened;
-use crate::analysis::slow::{Class, Common, SlowSize, SlowSizes};
+use crate::analysis::size_class::{Class, Common, SlowSize};
+use crate::analysis::slow::SlowSizes;
 use crate::units::human;
 
 /// Up to this many sizes are named one by one.

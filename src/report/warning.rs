@@ -1,8 +1,10 @@
 //! Warnings about a result, each with a remedy.
 
 use std::fmt;
+use std::path::Path;
 
 use serde::{Deserialize, Serialize, Serializer};
+use serde_json::Value;
 
 use super::entries::positions;
 use super::style::Look;
@@ -333,6 +335,17 @@ impl fmt::Display for Warning {
 }
 
 /// Sizes as the other documents have them.
+/// The entries of warnings in a JSON document.
+pub(super) fn warning_entries(path: &Path, warnings: &[Warning]) -> impl Iterator<Item = Value> {
+    warnings.iter().map(move |warning| {
+        let mut entry = serde_json::to_value(warning).unwrap_or_default();
+        entry["source"] = path.display().to_string().into();
+        entry["message"] = warning.to_string().into();
+        entry["help"] = warning.remedy().into();
+        entry
+    })
+}
+
 fn as_positions<S: Serializer>(sizes: &[f64], serializer: S) -> Result<S::Ok, S::Error> {
     positions(sizes).serialize(serializer)
 }

@@ -1,11 +1,10 @@
-//! The measurements of each cell so far, and the progress of the run.
+//! The measurements of each cell so far.
 
-use super::{History, RowContext};
+use super::RowContext;
 use crate::engine::LayerExecution;
 use crate::measure::BlockMedian;
 use crate::measure::interference::Undisturbed;
 use crate::spec::plan::Cell;
-use crate::spec::{Decide, Measure};
 use crate::stats::quantile::median;
 use crate::stats::repetitions::Repetitions;
 use crate::stats::robust::mad;
@@ -144,35 +143,10 @@ impl CellState {
         let (low, high) = (known.median - self.half_width, known.median + self.half_width);
         Some(BlockMedian { low: known.low.min(low), high: known.high.max(high), ..known })
     }
-}
 
-/// The progress of a run.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Progress {
-    pub block: usize,
-    /// Visits done, including those of earlier processes.
-    pub visits: usize,
-    pub elapsed_s: f64,
-    /// Time left at the present rate, at most until the time limit.
-    pub left_s: f64,
-}
-
-impl History {
-    /// `budget`: the most visits of the run.
-    pub(super) fn progress(&self, measure: &Measure, budget: usize, block: usize, elapsed_s: f64) -> Progress {
-        let rest = self.left_in_block + self.open * measure.blocks.max.saturating_sub(block + 1);
-        let visits_left = match measure.decide {
-            Decide::Cells => rest,
-            Decide::Jumps => budget.saturating_sub(self.next_visit as usize),
-        };
-        let pace = elapsed_s / self.visits_here.max(1) as f64;
-        let left_s = (pace * visits_left as f64).min((measure.time_limit_s - elapsed_s).max(0.0));
-        Progress { block, visits: self.next_visit as usize, elapsed_s, left_s }
-    }
-
-    pub(super) fn cell_row(&self, facts: &RowContext, cell: &Cell) -> CellRow {
-        let state = &self.cells[cell.index];
-        let known = state.reported();
+    /// What is stored of it at the end.
+    pub(super) fn row(&self, facts: &RowContext, cell: &Cell) -> CellRow {
+        let known = self.reported();
         let finite = |value: f64| value.is_finite().then_some(value);
         CellRow {
             run_id: facts.run_id.clone(),
@@ -182,11 +156,11 @@ impl History {
             precision: (!facts.engine_of(cell).is_own()).then(|| facts.settings_of(cell).precision.to_string()),
             batch_size: cell.batch_size as i64,
             blocks: known.map_or(0, |known| known.blocks as i64),
-            steps: state.visits().map(|(_, times)| times.len() as i64).sum(),
+            steps: self.visits().map(|(_, times)| times.len() as i64).sum(),
             median_s: known.map(|known| known.median),
             low_s: known.and_then(|known| finite(known.low)),
             high_s: known.and_then(|known| finite(known.high)),
-            stop_reason: state.left.unwrap_or(StopReason::Budget),
+            stop_reason: self.left.unwrap_or(StopReason::Budget),
         }
     }
 }

@@ -10,8 +10,8 @@ use crate::measure::interference::Undisturbed;
 use crate::measure::precision::WIDTH_SHARE;
 use crate::measure::visit_length::FirstVisit;
 use crate::settings::EngineName;
-use crate::spec::Measure;
 use crate::spec::plan::{Cell, Plan};
+use crate::spec::{Decide, Measure};
 use crate::stats::quantile::middle_half;
 use crate::stats::slow_times::VisitTimes;
 use crate::store::{Status, StepRow};
@@ -37,6 +37,17 @@ pub struct History {
     pub(super) held_up: bool,
     /// What the first cells failed of, and how many in a row, while none was measured.
     alike: (String, usize),
+}
+
+/// The progress of a run.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Progress {
+    pub block: usize,
+    /// Visits done, including those of earlier processes.
+    pub visits: usize,
+    pub elapsed_s: f64,
+    /// Time left at the present rate, at most until the time limit.
+    pub left_s: f64,
 }
 
 /// A run ends once this many cells have failed with the same message and none was measured.
@@ -203,6 +214,18 @@ impl History {
                 state.leave_known(0.0);
             }
         }
+    }
+
+    /// `budget`: the most visits of the run.
+    pub(super) fn progress(&self, measure: &Measure, budget: usize, block: usize, elapsed_s: f64) -> Progress {
+        let rest = self.left_in_block + self.open * measure.blocks.max.saturating_sub(block + 1);
+        let visits_left = match measure.decide {
+            Decide::Cells => rest,
+            Decide::Jumps => budget.saturating_sub(self.next_visit as usize),
+        };
+        let pace = elapsed_s / self.visits_here.max(1) as f64;
+        let left_s = (pace * visits_left as f64).min((measure.time_limit_s - elapsed_s).max(0.0));
+        Progress { block, visits: self.next_visit as usize, elapsed_s, left_s }
     }
 
     pub(super) fn next_place(&self, block: usize) -> VisitPosition {

@@ -32,9 +32,8 @@ use std::time::{Instant, UNIX_EPOCH};
 
 pub use crate::sequential::{Boundary, Decision};
 pub use agreement::Disagreement;
-pub use cells::Progress;
 pub use fixed::fixed_algorithms;
-pub use history::{History, Tally};
+pub use history::{History, Progress, Tally};
 pub use rows::RowContext;
 pub(crate) use rows::row_of_cell;
 pub use schedule::Knowledge;
@@ -67,7 +66,7 @@ pub struct Sweep<'a> {
     pub device: &'a mut dyn Device,
     /// Reads what other programs do to this process's steps; `None`: nothing does.
     pub witness: Option<Witness>,
-    pub ledger: &'a dyn RowSink,
+    pub sink: &'a dyn RowSink,
     pub observer: &'a mut dyn Observer,
     /// Set from outside (Ctrl-C): the visit under way is finished and stored, then the run stops.
     pub interrupted: &'a AtomicBool,
@@ -112,7 +111,7 @@ pub trait Observer {
     fn warn(&mut self, message: &str);
 }
 
-/// What a run leaves behind in memory; everything else is in its ledger.
+/// What a run leaves behind in memory; everything else is in its sink.
 #[derive(Debug)]
 pub struct Outcome {
     pub cells: Vec<CellRow>,
@@ -178,14 +177,14 @@ pub fn check(plan: &Plan, engines: &mut Engines) -> Result<Vec<String>> {
 ///
 /// # Errors
 /// [`crate::error::Kind::Io`] where a visit can't be stored; the visits before it are.
-pub fn run(mut bench: Sweep, history: History) -> Result<Outcome> {
-    let (ledger, hung, limit) = (bench.ledger, bench.hung, bench.measure.visit_limit_s);
+pub fn run(mut sweep: Sweep, history: History) -> Result<Outcome> {
+    let (sink, hung, limit) = (sweep.sink, sweep.hung, sweep.measure.visit_limit_s);
     watchdog::guarding(
         limit,
-        |watchdog| bench.run(history, watchdog),
+        |watchdog| sweep.run(history, watchdog),
         |row, error| {
             // What hangs may be the disk itself; the message matters more than this row.
-            let _ = ledger.append(std::slice::from_ref(row));
+            let _ = sink.append(std::slice::from_ref(row));
             hung(error);
         },
     )
@@ -231,7 +230,7 @@ impl Sweep<'_> {
         let (knowledge, decided) = (schedule.knowledge(&history), schedule.decided_cells());
         let boundaries = schedule.boundaries();
         history.leave_decided(|cell| decided[cell]);
-        let cells = self.plan.cells.iter().map(|cell| history.cell_row(&self.facts, cell)).collect();
+        let cells = self.plan.cells.iter().map(|cell| history.cells[cell.index].row(&self.facts, cell)).collect();
         let ordinary = history.cells.iter().map(cells::CellState::ordinary).collect();
         let (visits, visit_s) =
             (history.visit_count(), watch.elapsed().as_secs_f64() / history.visits_here.max(1) as f64);
@@ -304,7 +303,7 @@ impl Sweep<'_> {
                 if let Some(layers) = layers {
                     history.cells[cell.index].keep_shortest(&layers);
                     if is_first {
-                        self.ledger.append_layers(&self.facts.layer_rows(cell, &layers))?;
+                        self.sink.append_layers(&self.facts.layer_rows(cell, &layers))?;
                     }
                 }
                 history.held_up = steps.seen.is_held_up(held_up);
@@ -336,7 +335,7 @@ impl Sweep<'_> {
             Err(error) => return Err(error),
         };
         self.device.warnings().iter().for_each(|warning| self.observer.warn(warning));
-        self.ledger.append(&visit)?;
+        self.sink.append(&visit)?;
         history.record(&visit);
         history.visits_here += 1;
         Ok(lost)

@@ -9,6 +9,7 @@ use super::lock::Lock;
 use super::names::keys;
 use super::parquet::{self, Metadata};
 use super::record::Record;
+use super::written;
 use crate::error::{Error, Kind, Result};
 use crate::os::look;
 
@@ -41,7 +42,7 @@ pub fn replace<R: Record>(path: &Path, fill: impl FnOnce(&mut dyn FnMut(R) -> Re
         std::fs::create_dir_all(folder).map_err(|e| Error::io("make the folder", folder, &e))?;
     }
     let version = Metadata::from([(keys::DATABASE.to_string(), DATABASE_VERSION.to_string())]);
-    parquet::write_table(path, &version, fill)
+    written::write_table(path, &version, fill)
 }
 
 /// Gives every row of a table that [`replace`] wrote to `each`; does nothing if there is no such file.

@@ -14,6 +14,7 @@ use super::record::Record;
 use super::schema::{CellRow, LayerRow, StepRow};
 use super::shelf::{Shelf, Stored};
 use super::stored::{Each, damaged_part, read_all, why};
+use super::written;
 use crate::error::{Error, Kind, Result};
 use crate::os::atomic::{TEMPORARY, write_text};
 use crate::os::look;
@@ -242,7 +243,7 @@ impl RunDirectory {
                 _ => {}
             }
         }
-        let written = parquet::write(&path, &Metadata::new(), false, |put| rows.iter().cloned().try_for_each(put));
+        let written = written::write(&path, &Metadata::new(), false, |put| rows.iter().cloned().try_for_each(put));
         match written {
             Err(_) if !look::is_folder(folder)? => {
                 Err(Error::new(Kind::Io, "the run directory was removed while the run was under way")
@@ -305,7 +306,7 @@ impl RunDirectory {
                 end.layer(row, place);
             })?;
             let table = self.path.join(files::CELLS);
-            parquet::write_table(&table, metadata, |put| cells.iter().cloned().try_for_each(put))?;
+            written::write_table(&table, metadata, |put| cells.iter().cloned().try_for_each(put))?;
             self.write_sealed(metadata, &|_| true, &mut |row: &mut StepRow| end.step(row))
         })
     }
@@ -353,7 +354,7 @@ impl RunDirectory {
         keep: &dyn Fn(i64) -> bool,
         end: &mut dyn FnMut(&mut R),
     ) -> Result<()> {
-        parquet::write_table(&self.path.join(R::SHELF.table), metadata, |put| {
+        written::write_table(&self.path.join(R::SHELF.table), metadata, |put| {
             let mut damaged = |part: &Path, error: &Error| Err(damaged_part(part, error));
             read_all(&self.path, &mut damaged, &mut |rows: Vec<R>| {
                 rows.into_iter().filter(|row| keep(row.number())).try_for_each(|mut row| {
@@ -401,7 +402,7 @@ impl RunDirectory {
             let path = self.path.join(name);
             std::fs::read_to_string(&path).map_err(|e| Error::io("read the file", &path, &e))
         };
-        Ok(parquet::metadata_of_run(&text(files::SPEC)?, &text(files::ENVIRONMENT)?, complete))
+        Ok(written::metadata_of_run(&text(files::SPEC)?, &text(files::ENVIRONMENT)?, complete))
     }
 }
 

@@ -4,8 +4,9 @@ use std::path::{Path, PathBuf};
 
 use super::lock::Lock;
 use super::names::{files, keys};
-use super::parquet::{self, Metadata};
+use super::parquet::Metadata;
 use super::record::Record;
+use super::written;
 use crate::error::{Error, Kind, Result};
 use crate::os::atomic::{TEMPORARY, write_text};
 use crate::os::look;
@@ -52,7 +53,7 @@ impl MergedDirectory {
             std::fs::remove_dir_all(&pending).map_err(|e| Error::io("remove the folder", &pending, &e))?;
         }
         std::fs::create_dir(&pending).map_err(|e| Error::io("make the folder", &pending, &e))?;
-        let metadata = parquet::metadata_of_run(spec, environment, complete);
+        let metadata = written::metadata_of_run(spec, environment, complete);
         Ok(Self { path: path.to_path_buf(), pending, metadata, _lock: lock })
     }
 
@@ -78,7 +79,7 @@ impl MergedDirectory {
         name: &str,
         fill: impl FnOnce(&mut dyn FnMut(R) -> Result<()>) -> Result<()>,
     ) -> Result<()> {
-        parquet::write_table(&self.pending.join(name), &self.metadata, fill)
+        written::write_table(&self.pending.join(name), &self.metadata, fill)
     }
 
     /// Puts the tables in place, with the spec and the environment, and writes the statement of what was merged. It is the last file, so if

@@ -30,6 +30,7 @@ mod table;
 #[cfg(test)]
 mod tests;
 mod upgrade;
+mod written;
 
 pub use axis_values::AxisValues;
 pub use begun::{Beginning, Extent};

@@ -1,27 +1,21 @@
-//! Parquet files, written whole or not at all, with their story in their own metadata.
+//! Parquet files as they are read: what one claims is checked before it is unpacked.
 
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::io::{BufWriter, Cursor, Write};
+use std::io::Cursor;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use polars::io::mmap::MmapBytesReader;
 use polars::io::parquet::read::FileMetadata;
-use polars::prelude::{
-    ArrowDataType, ArrowSchema, DataFrame, KeyValueMetadata, ParquetCompression, ParquetReader, ParquetWriter,
-    PolarsError, PolarsResult, SerReader, StatisticsOptions,
-};
-use serde_json::json;
+use polars::prelude::{ArrowDataType, ArrowSchema, DataFrame, ParquetReader, PolarsError, PolarsResult, SerReader};
 
 use super::names::keys;
-use super::record::{ColumnFacts, Record};
 use super::schema::SCHEMA_VERSION;
 use super::upgrade::upgrade;
 use super::{footer, pages, panic_guard};
 use crate::device::free_memory;
 use crate::error::{Error, Kind, Result};
-use crate::os::atomic;
 use crate::table;
 
 /// Rows that are in memory at once, and in one row group of our files: a row of `steps.parquet` is about 1 kB there.
@@ -29,123 +23,6 @@ pub(super) const BATCH: usize = 1 << 15;
 
 /// Key-value metadata of a Parquet file.
 pub type Metadata = BTreeMap<String, String>;
-
-/// Writes a table with metadata, whole or not at all; a durable one is read again before it takes the place of another. `fill` gives the rows one after the other; only [`BATCH`] of them are in
-/// memory at once. Where `durable` is false nothing waits for the disk: such a file survives the end of the process, but
-/// perhaps not a power failure.
-///
-/// # Errors
-/// As [`atomic::replace`], and what `fill` refuses.
-pub(super) fn write<R: Record>(
-    path: &Path,
-    metadata: &Metadata,
-    durable: bool,
-    fill: impl FnOnce(&mut dyn FnMut(R) -> Result<()>) -> Result<()>,
-) -> Result<()> {
-    let pairs = metadata.iter().map(|(key, value)| (key.clone(), value.clone())).collect();
-    atomic::replace(path, |temporary| {
-        let file = File::create(temporary).map_err(|e| Error::io("create the file", temporary, &e))?;
-        let mut file = Remembering { file, failed: None };
-        // The footer is written a few bytes at a time.
-        let mut buffer = BufWriter::new(&mut file);
-        let writer = ParquetWriter::new(&mut buffer)
-            .with_compression(if durable { ParquetCompression::Zstd(None) } else { ParquetCompression::Uncompressed })
-            .with_statistics(if durable { StatisticsOptions::default() } else { StatisticsOptions::empty() })
-            .with_key_value_metadata(Some(KeyValueMetadata::from_static(pairs)))
-            .set_parallel(false);
-        let written = write_rows(writer, path, fill).and_then(|rows| {
-            buffer.flush().map_err(|e| Error::io("write the table", path, &e))?;
-            Ok(rows)
-        });
-        // What the buffer still holds is of no use any more; dropping it would try the full disk once again.
-        drop(buffer.into_parts());
-        match (written, file.failed) {
-            (Err(_), Some(error)) => Err(Error::io("write the table", path, &error)),
-            (Err(error), None) => Err(error),
-            (Ok(rows), _) if durable => {
-                file.file.sync_all().map_err(|e| Error::io("write the table", path, &e))?;
-                read_back::<R>(temporary, rows).map_err(|error| error.at(path.display().to_string()))
-            }
-            (Ok(_), _) => Ok(()),
-        }
-    })
-}
-
-/// Writes a durable table, whose metadata also say what each column means.
-pub(super) fn write_table<R: Record>(
-    path: &Path,
-    metadata: &Metadata,
-    fill: impl FnOnce(&mut dyn FnMut(R) -> Result<()>) -> Result<()>,
-) -> Result<()> {
-    let column = |facts: &ColumnFacts| json!({"name": facts.name, "unit": facts.unit, "meaning": facts.meaning});
-    let columns: Vec<serde_json::Value> = R::columns().iter().map(column).collect();
-    let mut metadata = metadata.clone();
-    metadata.insert(keys::COLUMNS.to_string(), serde_json::Value::from(columns).to_string());
-    write(path, &metadata, true, fill)
-}
-
-/// The metadata of a table of a run.
-pub(super) fn metadata_of_run(spec: &str, environment: &str, complete: bool) -> Metadata {
-    let (spec, environment) = (spec.to_owned(), environment.to_owned());
-    let (version, complete) = (SCHEMA_VERSION.to_string(), complete.to_string());
-    let values = [version, spec, environment, complete];
-    let keys = [keys::VERSION, keys::SPEC, keys::ENVIRONMENT, keys::COMPLETE];
-    keys.map(str::to_owned).into_iter().zip(values).collect()
-}
-
-/// Reads the written file back: the caller may then remove the source of the rows, and must know that they are stored.
-fn read_back<R: Record>(written: &Path, rows: usize) -> Result<()> {
-    let mut found = 0;
-    read(written, None, |frame| R::rows(frame).map(|rows| found += rows.len()))?;
-    if found == rows {
-        return Ok(());
-    }
-    Err(Error::new(Kind::Io, format!("of {rows} rows that were written, {found} can be read"))
-        .hint("nothing was removed: see to the disk, or run into another folder with `--out DIR`"))
-}
-
-fn write_rows<R: Record, W: Write>(
-    writer: ParquetWriter<W>,
-    path: &Path,
-    fill: impl FnOnce(&mut dyn FnMut(R) -> Result<()>) -> Result<()>,
-) -> Result<usize> {
-    let refuse = |error: PolarsError| wrap("write the table", path, &error);
-    let empty = R::frame(&[]).map_err(refuse)?;
-    let mut writer = writer.batched(empty.schema()).map_err(refuse)?;
-    let (mut rows, mut count): (Vec<R>, usize) = (Vec::new(), 0);
-    let mut group = |rows: &mut Vec<R>| -> Result<()> {
-        let frame = R::frame(rows).map_err(refuse)?;
-        rows.clear();
-        writer.write_batch(&frame).map_err(refuse)
-    };
-    fill(&mut |row| {
-        rows.push(row);
-        count += 1;
-        if rows.len() < BATCH { Ok(()) } else { group(&mut rows) }
-    })?;
-    group(&mut rows)?;
-    writer.finish().map_err(refuse)?;
-    Ok(count)
-}
-
-/// A file that remembers why writing to it failed: polars turns an operating system's error into words of its own.
-struct Remembering {
-    file: File,
-    failed: Option<std::io::Error>,
-}
-
-impl Write for Remembering {
-    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        self.file.write(bytes).inspect_err(|error| {
-            self.failed =
-                Some(error.raw_os_error().map_or_else(|| error.kind().into(), std::io::Error::from_raw_os_error));
-        })
-    }
-
-    fn flush(&mut self) -> std::io::Result<()> {
-        self.file.flush()
-    }
-}
 
 /// Reads the named columns that are there, all where `columns` is `None`, [`BATCH`] rows at a time; a row group that is
 /// larger than a few batches is decoded in pieces.
@@ -419,7 +296,7 @@ fn open_checked(path: &Path) -> Result<(Bytes, Footer, Arc<FileMetadata>)> {
     Ok((bytes, reader, footer))
 }
 
-fn wrap(doing: &str, path: &Path, error: &PolarsError) -> Error {
+pub(super) fn wrap(doing: &str, path: &Path, error: &PolarsError) -> Error {
     match error {
         PolarsError::IO { error, .. } => Error::io(doing, path, error),
         other => Error::data(format!("cannot {doing}: {}", other.to_string().lines().next().unwrap_or("damaged")))
@@ -445,6 +322,7 @@ pub(super) fn check_version(path: &Path) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::super::schema::CellRow;
+    use super::super::written;
     use super::*;
 
     /// Eight million equal letters are a few hundred bytes in the file.
@@ -453,7 +331,7 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("a.parquet");
         let row = CellRow { model: "a".repeat(8 << 20), ..CellRow::default() };
-        write(&path, &Metadata::new(), true, |put| put(row)).expect("written");
+        written::write(&path, &Metadata::new(), true, |put| put(row)).expect("written");
         assert!(path.metadata().expect("there").len() < 100_000);
         let table = Checked::open(&path).expect("opens");
         let error = table.check_memory(None, 0, 1, 20 << 20).expect_err("refused");

@@ -132,7 +132,7 @@ fn a_newer_schema_is_refused() {
     assert!(seal(&opened, true).complete);
     drop(opened);
     let metadata = Metadata::from([("batchstep.schema_version".to_string(), "99".to_string())]);
-    parquet::write(&path.join("steps.parquet"), &metadata, false, |put| put(row(0, 0))).expect("written");
+    written::write(&path.join("steps.parquet"), &metadata, false, |put| put(row(0, 0))).expect("written");
     let error = RunDirectory::open(&path, SPEC, Begin::Resume).expect_err("refused");
     assert!(error.to_string().contains("schema version 99 is newer"), "{error}");
 }

@@ -9,7 +9,7 @@ use super::fit::Fit;
 use super::pipeline::Pipeline;
 use super::training::Training;
 use crate::chart::Chart;
-use crate::chart::figures::Drawing;
+use crate::chart::chart_data::Drawing;
 use crate::error::Result;
 use crate::page::{Charts, Files, Picture, RunPage};
 use crate::report::{Answer, Document, Warning};

@@ -1,9 +1,9 @@
 //! The cells of a column as numbers: units, scatter behind a `±`, thousands, powers.
 
-use std::borrow::Cow;
-
-use super::comma::{Comma, is_grouped};
-use super::names::{Reading, TimeOrRate, Unit, unit};
+use super::comma::{Comma, is_digits, is_grouped};
+use super::names::Reading;
+use super::number::NumberAndRest;
+use super::units::{TimeOrRate, Unit, unit};
 
 /// How the numbers of a column are written, from some of its cells.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -17,13 +17,6 @@ pub struct Notation {
     unit: Option<&'static Unit>,
     /// The common ending of all cells, which is added to the name.
     shared: Option<String>,
-}
-
-/// A number, without marks between thousands other than points and commas, and the text after it.
-#[derive(Clone, Debug, PartialEq)]
-struct NumberAndRest<'a> {
-    number: Cow<'a, str>,
-    rest: &'a str,
 }
 
 impl Notation {
@@ -201,93 +194,12 @@ fn multiple(rest: &str, measured: Option<TimeOrRate>) -> Option<f64> {
     }
 }
 
-/// The length of a mark between thousands and of the three digits behind it, if `before` may be thousands: `5'226.8`, `5 226,8`.
-fn group(before: &str, behind: &str) -> Option<usize> {
-    // Typewriter and curly apostrophes, and the three blanks that do not break a line.
-    const MARKS: &[char] = &['\'', '\u{2019}', '\u{a0}', '\u{202f}', '\u{2009}'];
-    let is_digit = |letter: char| letter.is_ascii_digit();
-    let mark = behind.chars().next()?;
-    let rest = &behind[mark.len_utf8()..];
-    // An ordinary blank may stand between two numbers: a fraction shows that it does not.
-    let is_fraction = || {
-        let end = rest.trim_start_matches(|letter: char| letter.is_ascii_digit() || letter == ' ');
-        end.strip_prefix(['.', ',']).is_some_and(|fraction| fraction.starts_with(is_digit))
-    };
-    let divides = MARKS.contains(&mark) || mark == ' ' && is_fraction();
-    if !divides {
-        return None;
-    }
-    let ahead = before.trim_end_matches(is_digit);
-    let (first, digits) = (before.len() - ahead.len(), rest.len() - rest.trim_start_matches(is_digit).len());
-    let is_first = matches!(ahead, "" | "+" | "-") && (1..=3).contains(&first);
-    let is_next = ahead.ends_with(mark) && first == 3;
-    ((is_first || is_next) && digits == 3).then_some(mark.len_utf8() + 3)
-}
-
-impl<'a> NumberAndRest<'a> {
-    /// The parts of a cell that begins with a number: `**5.19 ms** ± 0.02`.
-    fn of(cell: &'a str) -> Option<Self> {
-        let cell = cell.trim_matches(|letter: char| letter.is_whitespace() || "*`~≈\"'".contains(letter));
-        let cell = cell.strip_prefix('(').unwrap_or(cell);
-        let digits = cell.strip_prefix(['+', '-']).unwrap_or(cell);
-        if !digits.trim_start_matches('.').starts_with(|letter: char| letter.is_ascii_digit()) {
-            return None;
-        }
-        let bytes = cell.as_bytes();
-        let digit = |at: usize| bytes.get(at).is_some_and(u8::is_ascii_digit);
-        let mut end = cell.len() - digits.len();
-        while end < bytes.len() {
-            end += match bytes[end] {
-                b'0'..=b'9' | b'.' => 1,
-                b',' | b'_' if digit(end + 1) => 1,
-                b'e' | b'E' if digit(end + 1) => 2,
-                b'e' | b'E' if matches!(bytes.get(end + 1), Some(b'+' | b'-')) && digit(end + 2) => 3,
-                _ => match group(&cell[..end], &cell[end..]) {
-                    Some(length) => length,
-                    None => break,
-                },
-            };
-        }
-        let (number, rest) = cell.split_at(end);
-        let is_mark = |letter: char| !letter.is_ascii() || letter == ' ' || letter == '\'';
-        let number = if number.contains(is_mark) { Cow::from(number.replace(is_mark, "")) } else { Cow::from(number) };
-        Some(Self { number, rest: behind(rest) })
-    }
-}
-
-/// The unit after a number, without the scatter and without additions in brackets.
-fn behind(rest: &str) -> &str {
-    if rest.starts_with("**") && rest[2..].starts_with(|letter: char| letter.is_ascii_digit()) {
-        return rest;
-    }
-    let scatter = ["±", "+/-", "+-", "\\pm"].into_iter().find_map(|sign| rest.split_once(sign));
-    let unit = match scatter {
-        // `53.3 ± 0.09 t/s`, where the unit stands behind the scatter.
-        Some((before, after)) if before.trim().is_empty() => {
-            let after = after.trim_start();
-            let number = |letter: char| letter.is_ascii_digit() || ".,eE+-".contains(letter);
-            let is_scatter = after.starts_with(|letter: char| letter.is_ascii_digit());
-            if is_scatter { after.trim_start_matches(number) } else { after }
-        }
-        Some((before, _)) => before,
-        None => rest,
-    };
-    // `5.1 (1.3x)`: text in brackets is the unit only if there is no text before them.
-    let unit = unit.split('(').next().unwrap_or_default();
-    unit.trim_matches(|letter: char| letter.is_whitespace() || ")*%".contains(letter))
-}
-
 /// Whether the point in a cell's number cannot divide thousands: `0.031`, `12.5`.
 pub(super) fn has_point(text: &str) -> bool {
     let parts = NumberAndRest::of(text);
     parts.as_ref().and_then(|parts| parts.number.split_once('.')).is_some_and(|(whole, fraction)| {
         is_digits(whole) && is_digits(fraction) && (fraction.len() != 3 || whole == "0")
     })
-}
-
-/// Whether a text is digits and nothing else.
-pub(super) fn is_digits(text: &str) -> bool {
-    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
 }
 
 /// Whether a text has a digit.
@@ -355,7 +267,7 @@ mod tests {
         assert_eq!(read("Mean", &["1,204.5 ns", "98.1 ns"]), (Some("ns".into()), vec![Some(1204.5), Some(98.1)]));
         assert_eq!(read("bw", &["900 MB/s", "1.5 GB/s"]).1, [Some(900.0), Some(1500.0)]);
         assert_eq!(read("data set", &["2 kB", "16 kB"]), (Some("kB".into()), vec![Some(2.0), Some(16.0)]));
-        for unit in super::super::names::UNITS {
+        for unit in super::super::units::UNITS {
             let cell = format!("2 {}", unit.name);
             assert_eq!(read("a", &[&cell]), (Some(unit.name.to_string()), vec![Some(2.0)]), "{cell}");
         }

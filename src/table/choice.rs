@@ -2,10 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::names::{Reading, TimeOrRate, is_batch_size, is_setting, is_size};
+use super::amounts::{is_batch_size, is_setting, is_size};
+use super::names::Reading;
 use super::refusal::{short, shown};
 use super::seen::plain;
 use super::sizes::x_of;
+use super::units::TimeOrRate;
 use super::values::y_of;
 use super::{ColumnSample, Hints};
 use crate::error::{Error, Result, nearest};

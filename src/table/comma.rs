@@ -1,7 +1,5 @@
 //! What the commas in the numbers of a column mean.
 
-use super::cell::is_digits;
-
 /// A comma in a number.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Comma {
@@ -55,6 +53,11 @@ fn parts(text: &str) -> Option<(&str, &str)> {
 }
 
 const SIGNS: [char; 2] = ['+', '-'];
+
+/// Whether a text is digits and nothing else.
+pub(super) fn is_digits(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
+}
 
 /// Whether `mark` divides a whole number into groups of three digits, where it has any.
 fn is_divided(text: &str, mark: char) -> bool {

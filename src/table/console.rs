@@ -2,9 +2,9 @@
 
 use regex::{Captures, Regex};
 
-use super::cell::{is_digits, is_number};
-use super::grid::Grid;
-use super::json::{NamedValues, pair};
+use super::cell::is_number;
+use super::comma::is_digits;
+use super::grid::{Grid, NamedValues, pair};
 
 /// Fewer results are no table.
 const FEWEST: usize = 2;

@@ -3,9 +3,9 @@
 
 use std::collections::HashMap;
 
-use super::cell::{duration, has_digit, is_digits, is_number, unit_of};
-use super::grid::Grid;
-use super::json::NamedValues;
+use super::cell::{duration, has_digit, is_number, unit_of};
+use super::comma::is_digits;
+use super::grid::{Grid, NamedValues};
 
 /// Fewer blocks are no table.
 const FEWEST: usize = 3;

@@ -4,27 +4,17 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value};
 
-use super::grid::Grid;
+use super::grid::{Grid, NamedValues};
+use super::members::{DEEPEST, flat, said};
 use super::refusal::shown;
 use super::{python, refusal, tools};
 use crate::error::Result;
-
-/// A named value of a row.
-pub(super) type NamedValues = Vec<(String, String)>;
-
-/// A value under a name.
-pub(super) fn pair(name: &str, value: impl Into<String>) -> (String, String) {
-    (name.to_string(), value.into())
-}
 
 /// Rows, and the names of the lists beside them that are left out.
 struct Found {
     rows: Vec<NamedValues>,
     left_out: Vec<String>,
 }
-
-/// Objects in objects are read so deep.
-const DEEPEST: usize = 3;
 
 /// Whether a text begins as JSON.
 pub(super) fn is_document(bytes: &[u8]) -> bool {
@@ -270,41 +260,6 @@ fn exploded(object: &Map<String, Value>) -> Vec<NamedValues> {
     let Some((name, items)) = list else { return vec![plain] };
     let own = if name == "times_ms" || name == "latencies_ms" { "time_ms" } else { "time" };
     items.into_iter().map(|item| plain.iter().cloned().chain([(own.to_string(), said(item))]).collect()).collect()
-}
-
-/// The values of an object, and of objects in it by names with points; lists are left out, unless they are a shape.
-pub(super) fn flat(object: &Map<String, Value>) -> NamedValues {
-    let mut row = NamedValues::new();
-    flatten(object, "", 0, &mut row);
-    row
-}
-
-fn flatten(object: &Map<String, Value>, before: &str, depth: usize, row: &mut NamedValues) {
-    for (name, value) in object {
-        let name = format!("{before}{name}");
-        match value {
-            Value::Object(inner) if depth < DEEPEST => flatten(inner, &format!("{name}."), depth + 1, row),
-            Value::Array(items) if (1..=8).contains(&items.len()) && items.iter().all(Value::is_u64) => {
-                row.push((name, format!("[{}]", items.iter().map(said).collect::<Vec<_>>().join(", "))));
-            }
-            Value::Array(_) | Value::Object(_) => {}
-            plain => row.push((name, said(plain))),
-        }
-    }
-}
-
-/// The member of that name as a cell; empty where there is none.
-pub(super) fn member(value: &Value, name: &str) -> String {
-    value.get(name).map(said).unwrap_or_default()
-}
-
-/// A value as a cell.
-pub(super) fn said(value: &Value) -> String {
-    match value {
-        Value::String(text) => text.clone(),
-        Value::Null => String::new(),
-        other => other.to_string(),
-    }
 }
 
 #[cfg(test)]

@@ -3,8 +3,8 @@
 use serde_json::Value;
 
 use super::cell::is_bare_number;
-use super::grid::Grid;
-use super::json::{NamedValues, member, pair, said};
+use super::grid::{Grid, NamedValues, pair};
+use super::members::{member, said};
 
 /// The table in a log; `None` in any other text.
 pub(super) fn grid(text: &str) -> Option<Grid> {

@@ -5,6 +5,7 @@
 //! as a whole and put in order: sizes in headers, units in cells, numbers in names. Large tables of separated fields, and large columns, are read in
 //! pieces. This module does not know what the numbers are used for.
 
+pub mod amounts;
 mod cell;
 mod choice;
 mod comma;
@@ -15,7 +16,10 @@ mod json;
 mod latex;
 mod layout;
 mod log;
+mod members;
 pub mod names;
+mod number;
+mod order;
 mod pattern;
 mod python;
 mod refusal;
@@ -24,7 +28,9 @@ mod sizes;
 mod source;
 mod text;
 mod tools;
+pub mod units;
 mod values;
+mod whole;
 mod wide;
 
 use std::io::Read;
@@ -32,13 +38,14 @@ use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 use crate::error::{Error, Result};
+pub use amounts::Size;
 use cell::Notation;
 pub use choice::{Choice, Query};
 use grid::Grid;
 use layout::{Layout, Record, RecordKind, told_apart};
-pub use names::{Size, TimeOrRate};
 pub use source::{is_stdin, piped};
 use text::{Fields, Lines};
+pub use units::TimeOrRate;
 
 /// Rows of one batch.
 const BATCH: usize = 1 << 14;
@@ -176,7 +183,7 @@ impl Sheet {
         }
         let text = String::from_utf8(bytes).unwrap_or_else(|error| western(error.as_bytes()));
         if is_whole || is_document {
-            return Ok(Self::of_grid(path, grid::of_text(&text, path)?));
+            return Ok(Self::of_grid(path, whole::of_text(&text, path)?));
         }
         match text::recognise(&text) {
             Some((Fields::Separated(separator), layout)) => Self::of_stream(path, &text, separator, layout),
@@ -216,8 +223,8 @@ impl Sheet {
         let note = format!("columns of other types are left out: {}", refusal::shown(left_out));
         let left_out = (!left_out.is_empty()).then_some(note);
         if rows.is_empty() {
-            let what = left_out.filter(|_| all.is_empty()).unwrap_or_else(|| grid::NO_ROWS.to_string());
-            return Err(Error::data(what).at(path.display().to_string()).hint(grid::ROWS));
+            let what = left_out.filter(|_| all.is_empty()).unwrap_or_else(|| whole::NO_ROWS.to_string());
+            return Err(Error::data(what).at(path.display().to_string()).hint(whole::ROWS));
         }
         let grid =
             Grid { names: told_apart(names), rows, notes: left_out.iter().cloned().collect(), ..Grid::default() };
@@ -311,7 +318,7 @@ impl Sheet {
             Body::Stream(separator, layout) => {
                 let source = source::open(&self.path)?;
                 if let Some(line) = rows_of(source, &self.path, *separator, layout, &mut take)? {
-                    let note = std::iter::once(grid::note_of_end(line));
+                    let note = std::iter::once(whole::note_of_end(line));
                     self.notes_at_end.get_or_init(|| self.notes.iter().cloned().chain(note).collect());
                 }
             }

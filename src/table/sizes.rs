@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::names::{batch_rank, is_batch_size, is_setting, is_size, may_be_size};
+use super::amounts::{batch_rank, is_batch_size, is_setting, is_size, may_be_size};
 use super::refusal::{ambiguous, shown};
 use super::seen;
 use super::{ColumnSample, Hints};

@@ -51,7 +51,7 @@ fn table(header: &str) -> String {
 #[test]
 fn sizes_are_found_by_their_usual_names() {
     // All that are listed, and how people write them.
-    let listed: Vec<&str> = names::NAMES.iter().flat_map(|(_, names)| names.split(' ')).collect();
+    let listed: Vec<&str> = amounts::NAMES.iter().flat_map(|(_, names)| names.split(' ')).collect();
     let written = [
         "B",
         "Batch Size (images)",

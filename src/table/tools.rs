@@ -3,8 +3,8 @@
 use serde_json::Value;
 
 use super::Hints;
-use super::grid::Grid;
-use super::json::{NamedValues, flat, member, pair, said};
+use super::grid::{Grid, NamedValues, pair};
+use super::members::{flat, member, said};
 use crate::error::{Error, Result};
 
 /// The table in a document of a known tool; `None` of any other.

@@ -1,9 +1,11 @@
 //! Which columns of a table hold the times or rates that were measured.
 
+use super::amounts::{is_batch_size, is_setting, is_size};
 use super::cell::is_missing;
-use super::names::{Reading, STEP_TIMES, TimeOrRate, is_batch_size, is_setting, is_size};
+use super::names::{Reading, STEP_TIMES};
 use super::refusal::{ambiguous, short, shown};
 use super::seen::{EXTREME, TYPICAL};
+use super::units::TimeOrRate;
 use super::{ColumnSample, Hints};
 use crate::error::{Error, Result};
 

@@ -1,9 +1,9 @@
 //! Tables whose headers are sizes, `bs8, bs16, bs32`, or repetitions, `run1, run2, run3`, as a row for each value.
 
+use super::amounts::{is_batch_size, is_setting, is_size};
 use super::cell::is_number;
 use super::grid::Grid;
 use super::layout::{FEWEST_SIZES, Record, told_apart};
-use super::names::{is_batch_size, is_setting, is_size};
 
 /// What numbers of a header count where they are no sizes.
 const REPETITIONS: &[&str] = &[

@@ -69,23 +69,23 @@ fn ten_thousand_cells_take_the_same_time_and_little_memory_each() {
     let mut engines =
         Engines::open(&experiment.engine.name, DeviceChoice::Cpu, experiment.synthetic.as_ref()).expect("opens");
     let mut device = engines.open_device();
-    let ledger = Counting::default();
+    let sink = Counting::default();
     let mut watching = Watching { seen: RefCell::default() };
-    let bench = Sweep {
+    let sweep = Sweep {
         plan: &plan,
         measure: &experiment.measure,
         facts: RowContext::new("scale".into(), &plan, &mut engines).expect("facts"),
         engines: &mut engines,
         device: device.as_mut(),
         witness: None,
-        ledger: &ledger,
+        sink: &sink,
         observer: &mut watching,
         interrupted: &AtomicBool::new(false),
         hung: &|_| (),
     };
-    let outcome = run::run(bench, History::new(&plan)).expect("runs");
+    let outcome = run::run(sweep, History::new(&plan)).expect("runs");
     assert_eq!(outcome.cells.len(), 10_000);
-    assert!(ledger.0.into_inner() >= 60_000);
+    assert!(sink.0.into_inner() >= 60_000);
 
     let seen = watching.seen.into_inner();
     // The median over spans of 1000 visits: early in the first block, and late in the second, when all cells are known.

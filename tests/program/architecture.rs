@@ -1,6 +1,6 @@
 //! The rooms, and which rooms each of them may use: an outside crate is used in one place, and data flow one way.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use crate::support::root;
@@ -107,6 +107,13 @@ const ROOMS: &[(&str, &[&str])] = &[
     ),
 ];
 
+/// The circles of modules that are left inside a folder. No other modules of one folder may use each other, directly or through others.
+const CIRCLES: &[(&str, &[&str])] = &[
+    ("commands", &["run", "study"]),
+    ("spec", &["decode", "encode", "keys", "layers", "own"]),
+    ("study", &["fit", "pipeline", "told", "training"]),
+];
+
 /// The folders of the rooms: the program's library, and the crates of the CPU engine and the detector, whose rooms the library re-exports under the
 /// same names.
 const SOURCES: &[&str] = &["src", "crates/batchstep-cpu/src", "crates/batchstep-detect/src"];
@@ -135,14 +142,31 @@ fn all_sources() -> Vec<PathBuf> {
     paths
 }
 
+/// The modules that are declared for tests only, as paths without an ending.
+fn modules_of_tests() -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for path in all_sources() {
+        let is_of_folder = ["mod.rs", "lib.rs"].iter().any(|name| path.ends_with(name));
+        let folder = if is_of_folder { path.with_file_name("") } else { path.with_extension("") };
+        let text = std::fs::read_to_string(&path).expect("readable");
+        for declared in text.split("#[cfg(test)]\n").skip(1) {
+            let line = declared.lines().next().unwrap_or_default();
+            let name = line.strip_suffix(';').and_then(|line| line.split_once("mod ")).map(|(_, name)| name);
+            found.extend(name.map(|name| folder.join(name)));
+        }
+    }
+    found
+}
+
 /// The lines of code, without comments and without tests, which may use and print anything.
 fn each_line(mut see: impl FnMut(&str, usize, &str)) {
+    let of_tests = modules_of_tests();
     for path in all_sources() {
-        let room = SOURCES.iter().find_map(|source| path.strip_prefix(root().join(source)).ok());
-        let room = room.expect("inside").to_string_lossy().replace('\\', "/");
-        if ["/tests/", "/emulated/", "/tests.rs"].iter().any(|tests| room.contains(tests)) {
+        if of_tests.iter().any(|module| path.with_extension("").starts_with(module)) {
             continue;
         }
+        let room = SOURCES.iter().find_map(|source| path.strip_prefix(root().join(source)).ok());
+        let room = room.expect("inside").to_string_lossy().replace('\\', "/");
         let text = std::fs::read_to_string(&path).expect("readable");
         let code = text.split("#[cfg(test)]\nmod tests {").next().unwrap_or_default();
         for (number, line) in code.lines().enumerate() {
@@ -178,22 +202,29 @@ fn an_outside_crate_lives_in_one_place() {
     });
 }
 
-/// The rooms that each room uses, from every path that begins at the crate or leaves the room by `super`.
-fn arrows() -> BTreeMap<String, BTreeMap<String, String>> {
+/// The code of each file.
+fn texts() -> BTreeMap<String, String> {
     let mut texts: BTreeMap<String, String> = BTreeMap::new();
     each_line(|path, _, line| {
         let text = texts.entry(path.to_string()).or_default();
         text.push_str(line);
         text.push('\n');
     });
+    texts
+}
+
+/// The module of a file, from the crate on.
+fn module(path: &str) -> Vec<&str> {
+    path.trim_end_matches(".rs").trim_end_matches("/mod").split('/').collect()
+}
+
+/// The rooms that each room uses, from every path that begins at the crate or leaves the room by `super`.
+fn arrows() -> BTreeMap<String, BTreeMap<String, String>> {
     let mut arrows: BTreeMap<String, BTreeMap<String, String>> = BTreeMap::new();
-    for (path, text) in &texts {
-        let mut module: Vec<&str> = path.trim_end_matches(".rs").split('/').collect();
-        if module.last() == Some(&"mod") {
-            module.pop();
-        }
+    for (path, text) in &texts() {
+        let module = module(path);
         let room = arrows.entry(module[0].to_string()).or_default();
-        for used in rooms_used(text, module.len()) {
+        for used in names_after(&["crate::", &"super::".repeat(module.len())], text) {
             // The place where tests record what they could not find.
             if used != module[0] && used != "needs" {
                 room.insert(used, path.clone());
@@ -203,12 +234,10 @@ fn arrows() -> BTreeMap<String, BTreeMap<String, String>> {
     arrows
 }
 
-/// The names after `crate::`, or after `depth` times `super::`, which also leads to the crate: one name, or all names
-/// of a group.
-fn rooms_used(text: &str, depth: usize) -> Vec<String> {
-    let outside = "super::".repeat(depth);
+/// The names after the paths that lead to one place: one name, or all names of a group.
+fn names_after(paths: &[&str], text: &str) -> Vec<String> {
     let mut rooms = Vec::new();
-    for start in ["crate::", outside.as_str()] {
+    for start in paths {
         for (at, _) in text.match_indices(start) {
             let before = text[..at].chars().next_back();
             let rest = &text[at + start.len()..];
@@ -260,7 +289,7 @@ fn no_import_hides_its_room() {
 fn imports_are_read_whatever_their_form() {
     let text =
         "use crate::{a::{b, c}, d};\npub use crate::e::F;\nlet x = super::super::g::H;\nuse super::own;\nmycrate::no";
-    assert_eq!(rooms_used(text, 2), ["a", "d", "e", "g"]);
+    assert_eq!(names_after(&["crate::", "super::super::"], text), ["a", "d", "e", "g"]);
 }
 
 #[test]
@@ -286,6 +315,57 @@ fn every_room_uses_the_rooms_in_its_list_and_nothing_below_it() {
         wrong.extend(unused.map(|name| format!("{room} does not use {name} any more: take it out of ROOMS")));
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// By folder, which of its modules uses which: named itself, or by a name that the folder's own file takes from it.
+fn uses_within() -> BTreeMap<String, BTreeMap<String, BTreeSet<String>>> {
+    let texts = texts();
+    let mut uses: BTreeMap<String, BTreeMap<String, BTreeSet<String>>> = BTreeMap::new();
+    for module in texts.keys().map(|path| module(path)) {
+        for depth in 1..module.len() {
+            uses.entry(module[..depth].join("/")).or_default().entry(module[depth].to_string()).or_default();
+        }
+    }
+    for (folder, uses) in &mut uses {
+        let parts: Vec<String> = uses.keys().cloned().collect();
+        let own = texts.get(&format!("{folder}/mod.rs")).or(texts.get(&format!("{folder}.rs")));
+        let taken = |part: &String| own.map(|text| names_after(&[&format!("use {part}::")], text)).unwrap_or_default();
+        let homes: BTreeMap<String, &String> =
+            parts.iter().flat_map(|part| taken(part).into_iter().map(move |name| (name, part))).collect();
+        let (path_of_it, depth) = (format!("crate::{}::", folder.replace('/', "::")), folder.split('/').count());
+        for (path, text) in texts.iter().filter(|(path, _)| path.starts_with(&format!("{folder}/"))) {
+            let module = module(path);
+            let Some(part) = module.get(depth).and_then(|part| uses.get_mut(*part)) else { continue };
+            let used = names_after(&[&path_of_it, &"super::".repeat(module.len() - depth)], text);
+            let used = used.into_iter().filter(|name| name != "self" && !name.is_empty());
+            let used = used.map(|name| homes.get(&name).map_or(name, |part| (*part).clone()));
+            part.extend(used.filter(|used| used != module[depth] && parts.contains(used)));
+        }
+    }
+    uses
+}
+
+/// The modules that a module uses, and those that these use.
+fn reached<'a>(uses: &'a BTreeMap<String, BTreeSet<String>>, from: &'a str) -> BTreeSet<&'a str> {
+    let (mut reached, mut open) = (BTreeSet::new(), vec![from]);
+    while let Some(next) = open.pop() {
+        open.extend(uses[next].iter().map(String::as_str).filter(|used| reached.insert(*used)));
+    }
+    reached
+}
+
+#[test]
+fn no_modules_of_a_folder_use_each_other_in_a_circle_but_these() {
+    let mut wrong = Vec::new();
+    for (folder, uses) in uses_within() {
+        let is_in_one = |part: &&String| reached(&uses, part).contains(part.as_str());
+        let allowed = CIRCLES.iter().find(|(name, _)| *name == folder).map_or(&[][..], |(_, allowed)| allowed);
+        wrong.extend(uses.keys().filter(is_in_one).filter(|part| !allowed.contains(&part.as_str())).map(|part| {
+            let around = reached(&uses, part).into_iter().filter(|other| reached(&uses, other).contains(part.as_str()));
+            format!("{folder}: {part} in {:?}", around.collect::<Vec<_>>())
+        }));
+    }
+    assert!(wrong.is_empty(), "move what both need to a file that uses neither:\n{}", wrong.join("\n"));
 }
 
 #[test]

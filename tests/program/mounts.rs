@@ -82,7 +82,7 @@ impl Mount {
         let begun = Instant::now();
         while device(&mount.at) == device(folder) {
             let ended = mount.server.try_wait().expect("a child").is_some();
-            if ended || begun.elapsed() > Duration::from_secs(20) {
+            if ended || begun.elapsed() > Duration::from_secs(60) {
                 needs::missing("fuse", "rclone cannot mount here (/dev/fuse, fusermount3, or the right to)");
                 return None;
             }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use batchstep::analysis::advice::{self, Options};
 use batchstep::analysis::{Query, analyse};
 use batchstep::chart::Chart;
-use batchstep::chart::figures::Figures;
+use batchstep::chart::chart_data::SweepCharts;
 use batchstep::units::human;
 
 use crate::support::{has, root};
@@ -37,7 +37,7 @@ fn the_charts_of_the_readme_agree_with_their_data() {
     ] {
         let source = Path::new("experiments/runs").join(run);
         let found = analyse(&root().join(&source), &Query::default(), None).expect("a run");
-        let figures = Figures::of(&source, &found, &advice::of_run(&source, &found, &Options::default()));
+        let figures = SweepCharts::of(&source, &found, &advice::of_run(&source, &found, &Options::default()));
         let honesty = figures.honesty.map(Chart::Timeline).expect("the order of the steps");
         for (chart, name) in
             [(Chart::StepTime(figures.step_time), picture.to_owned()), (honesty, format!("{picture}-honesty"))]

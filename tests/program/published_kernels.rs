@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use batchstep::analysis::mechanisms::formulas::{Kernel, KnownOperation, LayerSizes, Tile};
-use batchstep::predict::published_kernels::{GpuFigures, Launch, Published};
+use batchstep::predict::published_kernels::{GpuFigures, LayerLaunch, Published};
 
 use crate::needs;
 
@@ -61,7 +61,7 @@ fn grids_of_the_sample_are_those_calculated_by_hand() {
     let grid = |kernel: Kernel, batch: usize, sizes: [usize; 3]| {
         let gpu = published.find("t4").expect("the T4");
         let [inputs, outputs, side] = sizes;
-        let is_it = |launch: &&Launch| {
+        let is_it = |launch: &&LayerLaunch| {
             let LayerSizes { inputs: i, outputs: o, height: h, .. } = launch.layer;
             launch.gpu == gpu && launch.batch == batch && [i, o, h] == sizes && launch.kernel == Some(kernel)
         };
@@ -88,7 +88,7 @@ fn the_sample_is_a_part_of_the_published_launches() {
     let sample = sample();
     for launch in &sample.launches {
         let gpu = all.gpus.iter().position(|gpu| *gpu == sample.gpus[launch.gpu]).expect("the GPU");
-        let wanted = Launch { gpu, ..launch.clone() };
+        let wanted = LayerLaunch { gpu, ..launch.clone() };
         assert!(all.launches.contains(&wanted), "{launch:?}");
     }
 }
@@ -115,7 +115,7 @@ fn a_step_where_the_cache_overflows_is_seen_where_there_is_one() {
         let rounds = kernel.blocks(&layer, batch).div_ceil(40) as f64;
         let time_s = 5e-5 + 1e-6 * rounds * layer.inputs as f64;
         let time_s = time_s * if layer.bytes(batch) > l2_bytes as f64 { factor } else { 1.0 };
-        Launch { gpu: 0, layer, batch, kernel: Some(kernel), grid: kernel.grid(&layer, batch), time_s }
+        LayerLaunch { gpu: 0, layer, batch, kernel: Some(kernel), grid: kernel.grid(&layer, batch), time_s }
     };
     let ratio = |factor: f64| {
         let launches = (0..2000).map(|at| launch(at, factor)).collect();

@@ -73,11 +73,11 @@ pub fn signal(child: &Child, name: &str) {
     assert!(sent.expect("kill runs").success());
 }
 
-/// Waits until `is_so` holds, a minute at the longest.
+/// Waits until `is_so` holds, five minutes at the longest.
 pub fn until(what: &str, mut is_so: impl FnMut() -> bool) {
     let begun = Instant::now();
     while !is_so() {
-        assert!(begun.elapsed() < Duration::from_secs(60), "not within a minute: {what}");
+        assert!(begun.elapsed() < Duration::from_secs(300), "not within five minutes: {what}");
         std::thread::sleep(Duration::from_millis(2));
     }
 }

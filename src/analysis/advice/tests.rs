@@ -1,6 +1,6 @@
 use super::comparison::Comparison;
 use super::*;
-use crate::analysis::{Measurement, Size, names};
+use crate::analysis::{Measurement, Size};
 use crate::detect::{FactorPoint, Findings, Observation, Settings};
 use crate::random::Rng;
 use crate::report::{Style, size_advices};
@@ -249,7 +249,7 @@ fn as_rates(from: &Series, y: &str, unit: &str, work: fn(f64) -> f64) -> Series 
         Measurement { observation: Observation { y: work(seen.x) / seen.y, ..seen }, ..step.clone() }
     };
     let measurements = from.measurements.iter().map(as_rate).collect();
-    Series { y: y.into(), kind: names::TimeOrRate::Rate, unit: unit.into(), measurements, ..from.clone() }
+    Series { y: y.into(), kind: TimeOrRate::Rate, unit: unit.into(), measurements, ..from.clone() }
 }
 
 #[test]

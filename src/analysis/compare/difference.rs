@@ -13,10 +13,10 @@ pub(super) struct Difference {
     /// Which of the runs that are held against the first.
     pub(super) run: usize,
     pub(super) key: Key,
-    pub(super) apart: Apart,
+    pub(super) test: WelchTest,
 }
 
-pub(super) struct Apart {
+pub(super) struct WelchTest {
     pub(super) first: f64,
     pub(super) second: f64,
     pub(super) welch: Welch,
@@ -29,8 +29,8 @@ pub(super) struct Apart {
 /// counterpart. `run` is the place of `other` among the runs.
 pub(super) fn differences(first: &Cells, other: &Cells, run: usize, rules: &Rules) -> (Vec<Difference>, Comparison) {
     let difference = |(key, blocks): (&Key, &Blocks)| {
-        let apart = Apart::of(blocks, other.get(key)?, rules)?;
-        Some(Difference { run, key: key.clone(), apart })
+        let test = WelchTest::of(blocks, other.get(key)?, rules)?;
+        Some(Difference { run, key: key.clone(), test })
     };
     let differences: Vec<Difference> = first.iter().filter_map(difference).collect();
     let unmatched = first.len() + other.len() - 2 * differences.len();
@@ -42,12 +42,12 @@ pub(super) fn differences(first: &Cells, other: &Cells, run: usize, rules: &Rule
 
 /// Adds each difference to the comparison of its run, with p-values that are corrected together.
 pub(super) fn decided(mut differences: Vec<Difference>, found: &mut [Comparison], rules: &Rules) {
-    differences.sort_by(|a, b| a.apart.p.total_cmp(&b.apart.p));
+    differences.sort_by(|a, b| a.test.p.total_cmp(&b.test.p));
     let count = differences.len();
     let mut floor = 0.0f64;
     for (rank, difference) in differences.into_iter().enumerate() {
         // Holm: the smallest p-value is multiplied by the number of cells, the next by one less, and none falls below it.
-        floor = floor.max((difference.apart.p * (count - rank) as f64).min(1.0));
+        floor = floor.max((difference.test.p * (count - rank) as f64).min(1.0));
         found[difference.run].cells.push(judge(difference, floor, count, rules));
     }
     for comparison in found {
@@ -55,7 +55,7 @@ pub(super) fn decided(mut differences: Vec<Difference>, found: &mut [Comparison]
     }
 }
 
-impl Apart {
+impl WelchTest {
     pub(super) fn of(a: &Blocks, b: &Blocks, rules: &Rules) -> Option<Self> {
         match rules.design {
             Design::Separate => Self::of_separate(a, b),
@@ -87,7 +87,7 @@ impl Apart {
 }
 
 fn judge(d: Difference, p_value: f64, count: usize, rules: &Rules) -> ComparedCell {
-    let Apart { first, second, welch, .. } = d.apart;
+    let WelchTest { first, second, welch, .. } = d.test;
     let wide = welch.half(0.5 * rules.alpha / count as f64);
     let decision = Decision::new(second - first, p_value, wide, rules);
     ComparedCell::new(d.key, [first, second], welch.half(0.025), p_value, decision)

@@ -49,7 +49,7 @@ use cells::{Cells, cells, conversion, left_out, unit_of};
 pub use common::foreseen;
 use common::nothing_in_common;
 pub use comparison::{ComparedCell, Comparison, Spread};
-use difference::{Apart, Difference, decided, differences};
+use difference::{Difference, WelchTest, decided, differences};
 pub use overall::Overall;
 pub use rules::{Decision, Design, Rules};
 pub use several::{Between, Several, several};
@@ -86,7 +86,7 @@ fn of_single(a: &Cells, b: &Cells, rules: &Rules) -> Result<Comparison> {
     if differences.is_empty() {
         return Ok(apart);
     }
-    let mut values: Vec<&mut Apart> = differences.iter_mut().map(|one| &mut one.apart).collect();
+    let mut values: Vec<&mut WelchTest> = differences.iter_mut().map(|one| &mut one.test).collect();
     let yardstick = Some(single::judge(&mut values)?);
     let mut found = vec![Comparison { yardstick, ..apart }];
     decided(differences, &mut found, rules);

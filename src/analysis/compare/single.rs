@@ -9,7 +9,7 @@
 //! All sizes share one scatter with normal tails. Where small sizes scatter more, or a few values are slow by chance, equal tables have a size named in
 //! many comparisons; one value for each size does not show it.
 
-use super::difference::Apart;
+use super::difference::WelchTest;
 use super::welch::Welch;
 use crate::error::{Error, Result};
 use crate::stats::quantile::median;
@@ -21,7 +21,7 @@ const FEWEST: usize = 6;
 ///
 /// # Errors
 /// [`crate::error::Kind::Data`] where there are too few sizes.
-pub(super) fn judge(differences: &mut [&mut Apart]) -> Result<f64> {
+pub(super) fn judge(differences: &mut [&mut WelchTest]) -> Result<f64> {
     let mut apart: Vec<f64> = differences.iter().map(|one| one.second - one.first).collect();
     let n = apart.len();
     if n < FEWEST {
@@ -53,8 +53,8 @@ mod tests {
     /// Of ratios of values that may be off by `rounding`, relative, together.
     fn rounded(ratios: &[f64], rounding: f64) -> Result<(f64, Vec<f64>)> {
         let welch = Welch { error: f64::INFINITY, freedom: 1.0 };
-        let apart = |ratio: &f64| Apart { first: 0.0, second: ratio.ln(), welch, p: 1.0, rounding };
-        let mut all: Vec<Apart> = ratios.iter().map(apart).collect();
+        let apart = |ratio: &f64| WelchTest { first: 0.0, second: ratio.ln(), welch, p: 1.0, rounding };
+        let mut all: Vec<WelchTest> = ratios.iter().map(apart).collect();
         let error = judge(&mut all.iter_mut().collect::<Vec<_>>())?;
         Ok((error, all.iter().map(|one| one.p).collect()))
     }

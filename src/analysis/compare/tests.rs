@@ -120,14 +120,14 @@ fn rounds_are_compared_by_students_test_of_their_differences() {
     // 1 - t / sqrt(t^2 + 2), and 95 % lie within 4.30265 errors.
     let blocks = |times: [f64; 3]| of_times((0..).zip(times.map(|time| vec![time])));
     let turns = Rules { design: Design::InTurns, ..Rules::default() };
-    let found = Apart::of(&blocks([0.1, 0.2, 0.4]), &blocks([0.9, 1.0, 1.4]), &turns).expect("rounds");
+    let found = WelchTest::of(&blocks([0.1, 0.2, 0.4]), &blocks([0.9, 1.0, 1.4]), &turns).expect("rounds");
     assert!((found.p - 0.005_865_15).abs() < 1e-7, "{}", found.p);
     let (apart, half) = (found.second - found.first, found.welch.half(0.025));
     assert!((apart - half - 0.579_82).abs() < 1e-5 && (apart + half - 1.153_51).abs() < 1e-5, "{apart} {half}");
     // A round without a partner is left out, and one round proves nothing.
-    let lone = Apart::of(&blocks([0.1, 0.2, 0.4]), &of_times([(2, vec![0.5])]), &turns).expect("a round");
+    let lone = WelchTest::of(&blocks([0.1, 0.2, 0.4]), &of_times([(2, vec![0.5])]), &turns).expect("a round");
     assert_eq!((lone.p, lone.welch.error), (1.0, f64::INFINITY));
-    assert!(Apart::of(&blocks([0.1, 0.2, 0.4]), &of_times([(7, vec![0.5])]), &turns).is_none());
+    assert!(WelchTest::of(&blocks([0.1, 0.2, 0.4]), &of_times([(7, vec![0.5])]), &turns).is_none());
 }
 
 #[test]

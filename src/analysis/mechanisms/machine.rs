@@ -5,7 +5,7 @@ use crate::settings::EngineName;
 
 /// A cache that all of a device's processors share, or one core's own on a CPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Cache {
+pub struct CacheLevel {
     pub level: u32,
     pub bytes: u64,
 }
@@ -14,7 +14,7 @@ pub struct Cache {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct MachineMemory {
     /// The caches that hold a layer's numbers; empty where they are not known.
-    pub caches: Vec<Cache>,
+    pub caches: Vec<CacheLevel>,
     /// The threads that a CPU engine uses where the settings do not say.
     pub threads: Option<usize>,
     /// The rate that a plain copy reached in the run.
@@ -30,14 +30,14 @@ impl MachineMemory {
         let Some(own) = engines.iter().find(|known| known.name == engine.name()) else { return Self::default() };
         let of_cpu = || {
             let holds = |cache: &&CpuCache| cache.level > 1 && cache.kind != "Instruction";
-            let cache = |cache: &CpuCache| Cache { level: cache.level, bytes: cache.size_bytes };
+            let cache = |cache: &CpuCache| CacheLevel { level: cache.level, bytes: cache.size_bytes };
             machine.cpu.caches.iter().filter(holds).map(cache).collect()
         };
         let rates = peaks.iter().filter(|peak| peak.engine == engine.name()).map(|peak| peak.bytes_per_s);
         Self {
             caches: match own.device.as_str() {
                 "cpu" => of_cpu(),
-                _ => own.l2_bytes.map(|bytes| Cache { level: 2, bytes }).into_iter().collect(),
+                _ => own.l2_bytes.map(|bytes| CacheLevel { level: 2, bytes }).into_iter().collect(),
             },
             threads: machine.cpu.logical_cores.filter(|_| own.device == "cpu"),
             bytes_per_s: rates.max_by(f64::total_cmp),

@@ -9,7 +9,7 @@ use super::*;
 use crate::analysis::Series;
 use crate::analysis::causes::{Cause, LayerStep, SideExecution};
 use crate::analysis::mechanisms::formulas::{Kernel, LayerSizes, Tile};
-use crate::analysis::mechanisms::machine::Cache;
+use crate::analysis::mechanisms::machine::CacheLevel;
 use crate::detect::{Candidate as Boundary, Jump, Period, Point, Rejection};
 use crate::network::{Builder, Conv2d, Dense, Padding, Shape};
 use crate::settings::Winograd;
@@ -343,7 +343,7 @@ fn an_algorithm_whose_workspace_no_longer_fits_is_named_with_the_sizes() {
 fn a_cache_overflow_explains_at_most_the_time_of_the_memory() {
     let rows = convolution_rows(0, |row| row.bytes = 1e6 * row.batch_size as f64);
     let candidates = |rate: f64| {
-        let caches = vec![Cache { level: 2, bytes: 20_500_000 }];
+        let caches = vec![CacheLevel { level: 2, bytes: 20_500_000 }];
         let machine = MachineMemory { caches, bytes_per_s: Some(rate), ..MachineMemory::default() };
         on_machine(&machine, &[20.0], &rows)[0].candidates.clone()
     };

@@ -6,7 +6,7 @@ use super::wrong_engines::{expected, mnist};
 use super::*;
 use crate::engine::cpu::CpuEngine;
 use crate::engine::cpu::op::product::bf16;
-use crate::engine::difference::{Apart, worst};
+use crate::engine::difference::{TensorDistance, worst};
 use crate::engine::open::Engines;
 use crate::engine::refusing::preparing;
 use crate::engine::{Computed, LayerExecution, Step, StepTimes};
@@ -92,7 +92,9 @@ fn a_turned_sign_of_a_tiny_gradient_is_no_wrong_update() {
     let own = Trace::of(Engines::reference().as_mut(), &cases::of_reference(&workload), Detail::First).unwrap();
     let tensors = found.initial.iter().zip(&found.first.parameters).zip(&own.first.parameters);
     let apart = tensors.map(|((before, found), own)| {
-        Apart::of_change(before.iter().zip(found).zip(own).map(|((before, found), own)| [*before, *found, *own]))
+        TensorDistance::of_change(
+            before.iter().zip(found).zip(own).map(|((before, found), own)| [*before, *found, *own]),
+        )
     });
     let against_the_reference = worst(&apart.collect::<Vec<_>>());
     assert!(against_the_reference > 0.3, "{against_the_reference}");

@@ -88,9 +88,9 @@ impl Trace {
         largest(steps.map(|after| {
             rule.begin();
             let tensors = before.iter().zip(&after.parameters).zip(&after.gradients).enumerate();
-            let apart =
-                tensors.map(|(tensor, ((before, found), gradients))| rule.apart(tensor, [before, found, gradients]));
-            let error = worst(&apart.collect::<Vec<_>>());
+            let distances =
+                tensors.map(|(tensor, ((before, found), gradients))| rule.distance(tensor, [before, found, gradients]));
+            let error = worst(&distances.collect::<Vec<_>>());
             before = &after.parameters;
             error
         }))

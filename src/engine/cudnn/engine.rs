@@ -6,14 +6,15 @@ use std::time::Instant;
 
 use super::arena::{ALIGNMENT, Arena};
 use super::call::{Call, Convolution, ConvolutionKind};
-use super::cuda::trial::{self, Computation, Tried};
+use super::cuda::computation::Computation;
+use super::cuda::trial::{self, Tried};
 use super::cuda::{
-    Choice, Chooser, Gpu, Layout as ProgramLayout, Memory, Placement, Policy, Program, Range, Search, StreamId,
-    product, workspace_limit,
+    Choice, Chooser, Gpu, Memory, Placement, Policy, Program, ProgramLayout, Range, Search, StreamId, product,
+    workspace_limit,
 };
 use super::element::Element;
 use super::feed::Feed;
-use super::isolated::{self, PlacedApart, See};
+use super::isolated::{self, PlacedParts, See};
 use super::order::StepStream;
 use super::peaks;
 use super::placed::Placed;
@@ -319,9 +320,9 @@ impl Engine for CudnnEngine {
         let (arena, choices) = (Arena::apart(&plan.buffers), self.choices(&workload, &plan)?);
         let placed = self.place(plan, &arena, &choices)?;
         placed.begin(&self.gpu)?;
-        let mut bench = PlacedApart { gpu: self.gpu.clone(), placed, arena, choices };
-        let seen = isolated::take_apart(&mut bench, &workload, see);
-        drop(bench);
+        let mut parts = PlacedParts { gpu: self.gpu.clone(), placed, arena, choices };
+        let seen = isolated::take_apart(&mut parts, &workload, see);
+        drop(parts);
         // Released: it is larger than the memory of any later step.
         self.memory = None;
         seen.and(prepared.map_err(Fault::from))

@@ -2,7 +2,7 @@
 //! memory.
 
 use super::call::{Call, Epilogue, Gemm, Product, Slice};
-use super::cuda::{Gpu, Layout as ProgramLayout, Memory, Placement, Program, Range, StreamId, product};
+use super::cuda::{Gpu, Memory, Placement, Program, ProgramLayout, Range, StreamId, product};
 use super::element::{Element, Math};
 use super::feature_maps::FeatureMaps;
 use super::op::initial::inputs;

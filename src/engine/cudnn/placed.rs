@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use super::cuda::{Gpu, Layout, Memory, Placement, Program, Range, StreamId};
+use super::cuda::{Gpu, Memory, Placement, Program, ProgramLayout, Range, StreamId};
 use super::plan::StepPlan;
 use crate::error::Result;
 
@@ -24,7 +24,7 @@ impl Placed {
     /// kept buffer its initial value.
     pub fn begin(&self, gpu: &Gpu) -> Result<()> {
         let choices = BTreeMap::new();
-        let layout = Layout::in_turn(&self.placement, &choices, self.workspaces[0]);
+        let layout = ProgramLayout::in_turn(&self.placement, &choices, self.workspaces[0]);
         let initial = Program::new(gpu, &self.plan.initial, layout)?;
         gpu.enqueue_fill(StreamId::Compute, self.memory.address(), 0xFF, self.memory.bytes())?;
         initial.enqueue(0..initial.len())?;

@@ -48,7 +48,7 @@ fn measure(folder: &Path, name: &str, text: &str, visits: Option<usize>) -> Path
             engines: &mut engines,
             device: device.as_mut(),
             witness: None,
-            ledger: &opened.directory,
+            sink: &opened.directory,
             observer: &mut Silent,
             interrupted: &AtomicBool::new(false),
             hung: &|_| (),

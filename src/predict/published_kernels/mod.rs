@@ -38,7 +38,7 @@ pub struct GpuFigures {
 
 /// One layer at one batch size, with the kernel that computed it.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Launch {
+pub struct LayerLaunch {
     /// The place of its GPU in [`Published::gpus`].
     pub gpu: usize,
     pub layer: LayerSizes,
@@ -53,7 +53,7 @@ pub struct Launch {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Published {
     pub gpus: Vec<GpuFigures>,
-    pub launches: Vec<Launch>,
+    pub launches: Vec<LayerLaunch>,
 }
 
 impl Published {
@@ -102,7 +102,7 @@ impl Published {
                 return Err(Error::data(format!("row {} has no time, or its GPU no rates", row + 1)));
             }
             let gpu = published.place_of(gpu);
-            published.launches.push(Launch { gpu, layer, batch, kernel, grid, time_s });
+            published.launches.push(LayerLaunch { gpu, layer, batch, kernel, grid, time_s });
         }
         match published.launches.is_empty() {
             true => Err(Error::data("no row is a 3x3 convolution with stride 1, or a dense layer")),

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{GpuFigures, Launch, Published};
+use super::{GpuFigures, LayerLaunch, Published};
 use crate::analysis::mechanisms::formulas::{Family, Kernel, LayerSizes, WINOGRAD_BATCH, rounds};
 use crate::predict::model::{fitted, sum};
 
@@ -84,7 +84,7 @@ impl KernelModel {
     /// Fits a model to the convolutions among `launches`, of one GPU or several.
     pub fn fit<'a>(
         published: &Published,
-        launches: impl IntoIterator<Item = &'a Launch>,
+        launches: impl IntoIterator<Item = &'a LayerLaunch>,
         assumed: Assumptions,
     ) -> Self {
         let mut by_kernel: BTreeMap<Kernel, Vec<[f64; TERMS]>> = BTreeMap::new();

@@ -45,7 +45,7 @@ fn planted(gpus: Vec<GpuFigures>) -> Published {
             let of = |kernel: &Kernel| time(*kernel, &layer, batch, &published.gpus[place]);
             let Some(kernel) = KERNELS.into_iter().min_by(|a, b| of(a).total_cmp(&of(b))) else { continue };
             let (grid, time_s) = (kernel.grid(&layer, batch), of(&kernel));
-            published.launches.push(Launch { gpu: place, layer, batch, kernel: Some(kernel), grid, time_s });
+            published.launches.push(LayerLaunch { gpu: place, layer, batch, kernel: Some(kernel), grid, time_s });
         }
     }
     published

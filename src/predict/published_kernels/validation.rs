@@ -1,7 +1,7 @@
 //! How far the model's times are from published ones that it was not fitted to.
 
 use super::model::{Assumptions, KernelModel};
-use super::{Launch, Published};
+use super::{LayerLaunch, Published};
 use crate::analysis::mechanisms::formulas::{Family, KnownOperation, LayerSizes};
 use crate::random::mix;
 use crate::stats::quantile::quantile;
@@ -21,15 +21,15 @@ pub struct Prediction {
 }
 
 /// The convolutions of one GPU.
-pub fn convolutions(published: &Published, gpu: usize) -> impl Iterator<Item = &Launch> {
-    let is_own = move |l: &&Launch| l.gpu == gpu && l.layer.product == KnownOperation::Convolution3x3;
+pub fn convolutions(published: &Published, gpu: usize) -> impl Iterator<Item = &LayerLaunch> {
+    let is_own = move |l: &&LayerLaunch| l.gpu == gpu && l.layer.product == KnownOperation::Convolution3x3;
     published.launches.iter().filter(is_own)
 }
 
 /// Each tenth of a GPU's layers in turn, at all batch sizes, predicted from the others.
 pub fn of_layers_left_out(published: &Published, gpu: usize, assumed: Assumptions) -> Vec<Prediction> {
     let of_fold = |fold: u64| {
-        let (inside, rest): (Vec<&Launch>, Vec<&Launch>) =
+        let (inside, rest): (Vec<&LayerLaunch>, Vec<&LayerLaunch>) =
             convolutions(published, gpu).partition(|launch| fold_of(&launch.layer) == fold);
         predictions(published, inside, &KernelModel::fit(published, rest, assumed))
     };
@@ -39,10 +39,10 @@ pub fn of_layers_left_out(published: &Published, gpu: usize, assumed: Assumption
 /// Those of `launches` whose kernel is known, predicted by a model that was not fitted to them.
 pub fn predictions<'a>(
     published: &Published,
-    launches: impl IntoIterator<Item = &'a Launch>,
+    launches: impl IntoIterator<Item = &'a LayerLaunch>,
     model: &KernelModel,
 ) -> Vec<Prediction> {
-    let of = |launch: &Launch| {
+    let of = |launch: &LayerLaunch| {
         let (gpu, kernel) = (&published.gpus[launch.gpu], launch.kernel?);
         let time = model.time(kernel, &launch.layer, launch.batch, gpu)?;
         let (chosen, chosen_time) = model.fastest(&launch.layer, launch.batch, gpu)?;

@@ -115,19 +115,19 @@ pub fn simulate(experiment: &Experiment, device: Option<&mut dyn Device>) -> Res
     crate::run::check(&plan, &mut engines)?;
     let mut own = engines.open_device();
     let (memory, mut listener) = (Mutex::<Vec<StepRow>>::default(), Listener::default());
-    let bench = Sweep {
+    let sweep = Sweep {
         plan: &plan,
         measure: &experiment.measure,
         facts: RowContext::new(experiment.name.clone(), &plan, &mut engines)?,
         engines: &mut engines,
         device: device.unwrap_or(own.as_mut()),
         witness: None,
-        ledger: &memory,
+        sink: &memory,
         observer: &mut listener,
         interrupted: &AtomicBool::new(false),
         hung: &|_| (),
     };
-    let outcome = crate::run::run(bench, History::new(&plan))?;
+    let outcome = crate::run::run(sweep, History::new(&plan))?;
     let mut rows = memory.into_inner().unwrap_or_else(PoisonError::into_inner);
     rows.iter_mut().for_each(|row| outcome.step(row));
     Ok(SimulatedRun { rows, outcome, warnings: listener.warnings })

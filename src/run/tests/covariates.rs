@@ -6,7 +6,7 @@ use std::process::Command;
 
 use super::{Ended, Recorded};
 use crate::analysis::{Query, analyse};
-use crate::chart::figures::{Destination, Figures};
+use crate::chart::chart_data::{Destination, SweepCharts};
 use crate::device::{self, Covariates, Device};
 use crate::engine::cudnn::recorded;
 use crate::needs::shared_library;
@@ -119,7 +119,7 @@ fn look(facts: &Path) {
         assert!(table.texts("throttle_reasons").unwrap().iter().all(|reasons| reasons == gpu.throttle), "{}", gpu.link);
         let found = analyse(&sweep.path, &Query::default(), None).unwrap();
         let destination = Destination { extension: "svg".to_owned(), ..Destination::in_run(folder.path().to_owned()) };
-        let figures = Figures::of(&sweep.path, &found, &[]);
+        let figures = SweepCharts::of(&sweep.path, &found, &[]);
         let drawn: String =
             figures.draw(&destination).unwrap().iter().map(|path| std::fs::read_to_string(path).unwrap()).collect();
         assert!(drawn.contains(gpu.link), "{} is not on the chart", gpu.link);

@@ -92,19 +92,19 @@ impl Recorded {
         })?;
         (self.during)(LEAVING);
         let facts = RowContext::new(environment.run_id.clone(), &plan, engines)?;
-        let bench = super::Sweep {
+        let sweep = super::Sweep {
             plan: &plan,
             measure: &self.experiment.measure,
             facts: facts.with_qualified(vec![qualified; plan.cells.len()]),
             engines,
             device,
             witness: None,
-            ledger: &opened.directory,
+            sink: &opened.directory,
             observer: said,
             interrupted: &AtomicBool::new(false),
             hung: &|error| panic!("{error}"),
         };
-        let outcome = run(bench, history)?;
+        let outcome = run(sweep, history)?;
         let sealed = opened.directory.seal(&outcome, &outcome.cells, outcome.complete)?;
         assert_eq!(sealed.complete, outcome.complete);
         (self.during)(CLOSING);

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::results::{FitCurve, FittedSurface, Results};
-use crate::chart::figures::{Drawing, made_by};
+use crate::chart::chart_data::{Drawing, made_by};
 use crate::chart::{Chart, Fits, Line, LinePoint, Relief, ReliefPoint};
 use crate::store::SurfaceRow;
 use crate::units::human;

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use super::results::model::Limit;
 use super::results::{FedCell, Knee, Results};
-use crate::chart::figures::{Drawing, made_by};
+use crate::chart::chart_data::{Drawing, made_by};
 use crate::chart::palette::{BLUE, GREEN, MUTED, ORANGE, PURPLE, VERMILLION};
 use crate::chart::{Chart, Line, LinePanel, LinePoint, Predicted, Quantity, Stack, Stacks, StudyChart};
 use crate::stats::repetitions::Repetitions;

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use super::report;
 use super::results::{CellEpochs, Results, WorkerCurve, worker_curves};
-use crate::chart::figures::{Drawing, made_by};
+use crate::chart::chart_data::{Drawing, made_by};
 use crate::chart::palette::{BLUE, MUTED, VERMILLION};
 use crate::chart::{Chart, Line, LinePanel, LinePoint, Quantity, Stack, Stacks, StudyChart};
 use crate::units::human;

@@ -24,7 +24,7 @@ fn shards_survive_the_events_of_a_cluster() {
     let sweep = Sweep { shards: 4, blocks: 160, step_ms: 25 };
     let array = Array::submit(&cluster, folder, sweep);
     let undisturbed = sweep.undisturbed(folder);
-    until("every shard has begun", 60, || array.status().iter().all(|(_, visits)| *visits >= 5));
+    until("every shard has begun", 240, || array.status().iter().all(|(_, visits)| *visits >= 5));
 
     // Shard 1 is queued again by the scheduler, 2 is cancelled, 3 is killed.
     let job = &array.job;
@@ -32,7 +32,7 @@ fn shards_survive_the_events_of_a_cluster() {
     assert!(requeued.status.success(), "{}", String::from_utf8_lossy(&requeued.stderr));
     assert!(cluster.command("scancel", &[&format!("{job}_2")]).status.success());
     signal(&array.process(3).expect("a process"), "KILL");
-    until("the cancelled shard is sealed", 20, || array.status()[1].0 == "stopped");
+    until("the cancelled shard is sealed", 120, || array.status()[1].0 == "stopped");
 
     // The daemon of shard 4's node dies. The shard's process survives. It is paused so that it does not finish before
     // its task runs a second time on the other node, which takes Slurm some seconds.
@@ -50,10 +50,10 @@ fn shards_survive_the_events_of_a_cluster() {
     assert!(cluster.command("sbatch", &["--array=2", "--cpus-per-task=1", &script]).status.success());
     // After the second claim to the run, the first process wakes up and must notice it.
     let claim = array.shard(4).join(".claim-2");
-    until("shard 4 runs a second time", 60, || claim.exists());
+    until("shard 4 runs a second time", 240, || claim.exists());
     signal(&orphan, "CONT");
-    until("all shards have finished", 150, || array.has_finished());
-    until("the first process has seen that its run was taken over", 20, || {
+    until("all shards have finished", 600, || array.has_finished());
+    until("the first process has seen that its run was taken over", 120, || {
         array.log(4).contains("another process has taken this run over")
     });
 
@@ -80,7 +80,7 @@ fn shards_that_are_killed_every_second_hold_the_rows_of_undisturbed_ones() {
     let sweep = Sweep { shards: 16, blocks: 16 * 30, step_ms: (3 * kills).max(10) };
     let array = Array::submit(&cluster, folder, sweep);
     let undisturbed = sweep.undisturbed(folder);
-    until("every shard has begun", 120, || array.status().iter().all(|(_, visits)| *visits >= 2));
+    until("every shard has begun", 480, || array.status().iter().all(|(_, visits)| *visits >= 2));
     let mut random = Rng::new(1);
     let mut of_shard = vec![0; sweep.shards];
     while of_shard.iter().sum::<usize>() < kills {
@@ -92,7 +92,7 @@ fn shards_that_are_killed_every_second_hold_the_rows_of_undisturbed_ones() {
         }
         assert!(!array.has_finished(), "all shards finished after {of_shard:?} kills");
     }
-    until("all shards have finished", 600, || array.has_finished());
+    until("all shards have finished", 2400, || array.has_finished());
     let (merged, undisturbed) = (array.merged(), undisturbed.join().expect("measured"));
     let steps = |rows: &sweep::Steps| rows.values().map(Vec::len).sum::<usize>();
     println!("killed, by shard: {of_shard:?}; {} steps, and {} undisturbed", steps(&merged), steps(&undisturbed));

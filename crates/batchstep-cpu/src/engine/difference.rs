@@ -2,12 +2,12 @@
 
 /// How far one tensor is from another: the norm of the difference, and the norm of the expected tensor.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Apart {
+pub struct TensorDistance {
     distance: f64,
     scale: f64,
 }
 
-impl Apart {
+impl TensorDistance {
     /// What cannot be compared.
     pub const INFINITELY: Self = Self { distance: f64::INFINITY, scale: 0.0 };
 
@@ -39,9 +39,9 @@ impl Apart {
 /// The distance over the norm of the expected tensor, the largest over all tensors. If the expected norm is below a millionth
 /// of the largest norm, that millionth is used: the gradient of a bias before a batch norm is zero except for rounding. Infinite
 /// if a number is not-a-number.
-pub fn worst(tensors: &[Apart]) -> f64 {
+pub fn worst(tensors: &[TensorDistance]) -> f64 {
     let floor = 1e-6 * largest(tensors.iter().map(|tensor| tensor.scale));
-    let relative = |tensor: &Apart| match tensor.distance {
+    let relative = |tensor: &TensorDistance| match tensor.distance {
         0.0 => 0.0,
         distance => distance / tensor.scale.max(floor),
     };
@@ -54,10 +54,10 @@ pub fn relative<T: AsRef<[f64]>>(found: &[T], expected: &[T]) -> f64 {
         return f64::INFINITY;
     }
     let pairs = found.iter().zip(expected).map(|(found, expected)| (found.as_ref(), expected.as_ref()));
-    let tensors: Vec<Apart> = pairs
+    let tensors: Vec<TensorDistance> = pairs
         .map(|(found, expected)| match found.len() == expected.len() {
-            true => Apart::of(found, expected),
-            false => Apart::INFINITELY,
+            true => TensorDistance::of(found, expected),
+            false => TensorDistance::INFINITELY,
         })
         .collect();
     worst(&tensors)
@@ -77,14 +77,14 @@ mod tests {
         // The norm of (3, 4) is 5; one tensor is off by 0.5, the other by nothing.
         assert_eq!(relative(&[vec![3.0, 4.5], vec![1.0]], &[vec![3.0, 4.0], vec![1.0]]), 0.1);
         // From (1, 2) to (4, 6) is a change of norm 5; that to (4, 6.5) is off by 0.5.
-        let change = Apart::of_change([[1.0, 4.0, 4.0], [2.0, 6.5, 6.0]].into_iter());
+        let change = TensorDistance::of_change([[1.0, 4.0, 4.0], [2.0, 6.5, 6.0]].into_iter());
         assert!((worst(&[change]) - 0.1).abs() < 1e-6, "{change:?}");
     }
 
     // 2 + 3e-7 is 2 + 2^-22 (2.4e-7) in float32: off by a fifth, and yet as near as can be. 2 + 6e-7 is not.
     #[test]
     fn the_rounding_of_a_stored_sum_is_no_error() {
-        let error = |found| worst(&[Apart::of_change([[2.0, found, 2.0 + 3e-7]].into_iter())]);
+        let error = |found| worst(&[TensorDistance::of_change([[2.0, found, 2.0 + 3e-7]].into_iter())]);
         assert_eq!(error(2.0 + 2.4e-7), 0.0);
         assert!(error(2.0 + 6e-7) > 0.1);
     }

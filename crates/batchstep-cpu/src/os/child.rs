@@ -269,7 +269,7 @@ pub fn line(stream: &mut impl BufRead, most: usize) -> Option<OutputLine> {
 mod tests {
     use super::*;
 
-    const SOON: Duration = Duration::from_secs(20);
+    const SOON: Duration = Duration::from_secs(120);
 
     fn shell(script: &str) -> Command {
         let mut command = Command::new("sh");

@@ -30,11 +30,11 @@ const REACH: usize = 6;
 /// Fewest cells on a side.
 const FEWEST: usize = 3;
 /// A boundary whose gap exceeds this many standard errors, more than its neighbours, may be a jump: others stop there.
-const SUSPECT: f64 = 3.0;
+const SUSPECT_SIGMAS: f64 = 3.0;
 /// Boundaries this close to a jump cannot be tested.
-const BESIDE: usize = 2;
+const NEAR_JUMP: usize = 2;
 /// Cells that are visited at least: with fewer, the common factor is lost.
-const COMPANY: usize = 8;
+const MIN_CELLS: usize = 8;
 /// Where cells share a factor, one further cell (an anchor) is drawn for each group of this many wanted cells. Without anchors the cells
 /// that are still visited share an error relative to all others, which only their early visits keep small, and the detector takes them
 /// for a block of disturbed cells. (Without anchors, 5 of 100 simulated runs under drift ended with such a false jump; not kept as a test.)
@@ -163,10 +163,10 @@ impl Sequence {
     pub fn settled(&self) -> Option<f64> {
         let jumps = self.decisions.iter().zip(&self.seen).filter(|(decision, _)| **decision != Decision::Jump);
         let tested = jumps.map(|(_, seen)| seen).filter(|seen| seen.error > 0.0);
-        // The larger root of jump |d| I - jump^2 I / 2 = ln 0.05 in the jump. A gap beyond SUSPECT is a jump to be shown and not one to be
+        // The larger root of jump |d| I - jump^2 I / 2 = ln 0.05 in the jump. A gap beyond SUSPECT_SIGMAS is a jump to be shown and not one to be
         // ruled out; its own size would only say how large it is.
         let ruled_out = |seen: &Seen| {
-            let z = seen.z.abs().min(SUSPECT);
+            let z = seen.z.abs().min(SUSPECT_SIGMAS);
             seen.error * (z + (z * z - 2.0 * MISS.ln()).sqrt())
         };
         tested.map(ruled_out).reduce(f64::max)
@@ -213,7 +213,9 @@ impl Sequence {
         let first: Vec<Option<Evidence>> = (0..jumps.len()).map(|k| self.test(k, known, &jumps)).collect();
         let z = |k: usize| first[k].as_ref().map_or(0.0, |test| test.z().abs());
         let suspect = |k: usize| {
-            self.decisions[k] == Decision::Open && z(k) > SUSPECT && near(k, REACH, first.len()).all(|j| z(j) <= z(k))
+            self.decisions[k] == Decision::Open
+                && z(k) > SUSPECT_SIGMAS
+                && near(k, REACH, first.len()).all(|j| z(j) <= z(k))
         };
         let ends: Vec<bool> = (0..first.len()).map(|k| jumps[k] || suspect(k)).collect();
         let second: Vec<Option<Evidence>> = (0..jumps.len()).map(|k| self.test(k, known, &ends)).collect();
@@ -241,7 +243,7 @@ impl Sequence {
     fn close_untestable(&mut self, known: &[Option<Level>]) {
         let jumps: Vec<bool> = self.decisions.iter().map(|d| *d == Decision::Jump).collect();
         for k in 0..self.decisions.len() {
-            let beside = near(k, BESIDE, jumps.len()).any(|j| jumps[j]);
+            let beside = near(k, NEAR_JUMP, jumps.len()).any(|j| jumps[j]);
             let missing = known[k].is_none() || known[k + 1].is_none();
             if self.decisions[k] == Decision::Open && (beside || missing || self.test(k, known, &jumps).is_none()) {
                 self.decisions[k] = Decision::Untestable;
@@ -279,14 +281,14 @@ impl Sequence {
         let last = self.cells.len().saturating_sub(1);
         let mut wanted = BTreeSet::new();
         for (k, seen) in self.seen.iter().enumerate().filter(|(k, _)| self.decisions[*k] == Decision::Open) {
-            let around = if seen.z.abs() > SUSPECT { 2 } else { 0 };
+            let around = if seen.z.abs() > SUSPECT_SIGMAS { 2 } else { 0 };
             wanted.extend(k.saturating_sub(around)..=(k + 1 + around).min(last));
         }
         if !wanted.is_empty() {
             wanted.extend(&self.lacking);
         }
         // The neighbours of wanted cells are the most informative.
-        while !wanted.is_empty() && wanted.len() < COMPANY.min(self.cells.len()) {
+        while !wanted.is_empty() && wanted.len() < MIN_CELLS.min(self.cells.len()) {
             let next = (0..self.cells.len()).filter(|i| !wanted.contains(i));
             let distance = |i: &usize| wanted.iter().map(|w: &usize| w.abs_diff(*i)).min();
             let Some(nearest) = next.min_by_key(distance) else { break };

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::{Amounts, PredictedStep, Setup, batch, is_non_fused};
 use crate::analysis::mechanisms::formulas::{KnownOperation, LayerSizes, WINOGRAD_BATCH};
-use crate::analysis::mechanisms::machine::Cache;
+use crate::analysis::mechanisms::machine::CacheLevel;
 use crate::engine::cpu::blocking::Blocking;
 use crate::network::Direction;
 use crate::settings::EngineName;
@@ -18,7 +18,7 @@ fn passed<'a>(
     let pairs = rows.windows(2).enumerate();
     let steps: BTreeMap<i64, PredictedStep> =
         pairs.filter_map(|(at, pair)| Some((pair[0].batch_size, step(at, [pair[0], pair[1]])?))).collect();
-    (!steps.is_empty()).then_some(Amounts::Passed(steps))
+    (!steps.is_empty()).then_some(Amounts::Given(steps))
 }
 
 /// Where the algorithm changes because the previous one would have needed more scratch memory than the limit allows.
@@ -73,7 +73,7 @@ fn workspace(taken: &[(usize, f64)], batch: usize, non_fused_winograd: bool) -> 
 pub(super) fn overflows(setup: &Setup, rows: &[&LayerRow], level: &dyn Fn(i64) -> Option<f64>) -> Option<Amounts> {
     let rate = setup.machine.bytes_per_s?;
     passed(rows, |_, [before, behind]| {
-        let held = |cache: &&Cache| before.bytes <= cache.bytes as f64 && behind.bytes > cache.bytes as f64;
+        let held = |cache: &&CacheLevel| before.bytes <= cache.bytes as f64 && behind.bytes > cache.bytes as f64;
         let cache = setup.machine.caches.iter().filter(held).max_by_key(|cache| cache.bytes)?;
         let at_most = Some(behind.bytes / rate / level(before.batch_size)?);
         let megabytes = |bytes: f64| bytes / 1e6;

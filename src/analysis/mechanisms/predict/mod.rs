@@ -34,8 +34,8 @@ enum Amounts {
     Sized(BTreeMap<i64, f64>),
     /// The names of what computes the layer, by batch size; a change of name has no size.
     Named(BTreeMap<i64, String>),
-    /// Steps where a limit is passed, by the batch size before them.
-    Passed(BTreeMap<i64, PredictedStep>),
+    /// Steps that are known as such, by the batch size before them.
+    Given(BTreeMap<i64, PredictedStep>),
 }
 
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -59,7 +59,7 @@ impl Amounts {
                 (excess > 0.0).then(|| PredictedStep { excess: Some(excess), ..PredictedStep::default() })
             }
             Self::Named(names) => (names.get(&after)? != names.get(&next)?).then(PredictedStep::default),
-            Self::Passed(steps) => steps.get(&after).cloned(),
+            Self::Given(steps) => steps.get(&after).cloned(),
         }
     }
 }
@@ -159,7 +159,7 @@ fn chosen<'a>(setup: &Setup, layer: usize, rows: &[&'a LayerRow]) -> Option<Amou
         let detail = format!("{layer} {direction}: {of_before} at {at}, {of_behind} at {next}{times}{why}");
         (at, PredictedStep { detail: Some(detail), ..PredictedStep::default() })
     };
-    (!names.is_empty()).then(|| Amounts::Passed(changes.map(step).collect()))
+    (!names.is_empty()).then(|| Amounts::Given(changes.map(step).collect()))
 }
 
 fn batch(row: &LayerRow) -> usize {

@@ -10,6 +10,7 @@ use super::argument::Arguments;
 use super::convolution::{self, Choice, Operands};
 use super::device::{Gpu, StreamId};
 use super::event::Event;
+use super::execution::Execution;
 use super::module::Function;
 use super::placement::{self, Placement};
 use super::{product, status};
@@ -20,7 +21,7 @@ use crate::error::{Error, Result};
 
 /// What a program is made from, besides the calls.
 #[derive(Clone, Copy, Debug)]
-pub struct Layout<'a> {
+pub struct ProgramLayout<'a> {
     pub placement: &'a Placement,
     /// The algorithm of each convolution, by the index of its call.
     pub choices: &'a BTreeMap<usize, Choice>,
@@ -31,7 +32,7 @@ pub struct Layout<'a> {
     pub order: Option<&'a Order>,
 }
 
-impl<'a> Layout<'a> {
+impl<'a> ProgramLayout<'a> {
     /// Calls one after the other, with one workspace.
     pub fn in_turn(
         placement: &'a Placement,
@@ -55,17 +56,6 @@ pub struct Program {
     signals: BTreeMap<usize, Event>,
     /// Recorded when the side stream has finished, where it is used.
     join: Option<Event>,
-}
-
-/// How a call was executed, for `layers.parquet`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Execution {
-    /// `graph:eng28{..}`, `legacy:..`, `cublaslt:66{..}`, `kernel:max_pool2d/forward`, `memset`.
-    pub algorithm: String,
-    pub workspace_bytes: u64,
-    /// As the library reports it; `None` for our own kernels.
-    pub math_mode: Option<String>,
-    pub remark: Option<String>,
 }
 
 #[derive(Debug)]
@@ -97,7 +87,7 @@ struct Prepared {
 
 impl Program {
     /// Makes calls ready. Kernels are compiled, or taken from the cache, and loaded.
-    pub fn new(gpu: &Gpu, calls: &[Call], layout: Layout) -> Result<Self> {
+    pub fn new(gpu: &Gpu, calls: &[Call], layout: ProgramLayout) -> Result<Self> {
         gpu.bind()?;
         let modules = calls.iter().filter_map(|call| match call {
             Call::Launch(launch) => Some((launch.kernel.operator, launch.kernel.element)),
@@ -223,8 +213,8 @@ impl Prepared {
     }
 }
 
-fn ready_call(gpu: &Gpu, index: usize, call: &Call, layout: Layout) -> Result<ReadyCall> {
-    let Layout { placement, choices, workspaces, order } = layout;
+fn ready_call(gpu: &Gpu, index: usize, call: &Call, layout: ProgramLayout) -> Result<ReadyCall> {
+    let ProgramLayout { placement, choices, workspaces, order } = layout;
     let (workspace, stream) = match layout.stream(index) {
         StepStream::Main => (workspaces[0], StreamId::Compute),
         StepStream::Side => (workspaces[1], StreamId::Side),

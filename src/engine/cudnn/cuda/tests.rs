@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Chooser, Gpu, Layout as ProgramLayout, Memory, Placement, Policy, Program, Range, Search, StreamId};
+use super::{Chooser, Gpu, Memory, Placement, Policy, Program, ProgramLayout, Range, Search, StreamId};
 use crate::engine::cudnn::call::{
     Arg, Call, Convolution, ConvolutionKind, Epilogue, Gemm, Kernel, Launch, Product, Slice,
 };

@@ -9,53 +9,8 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 
-use super::convolution::Described;
-use super::product::Finish;
-use crate::engine::cudnn::call::{Call, Convolution, ConvolutionKind, Product};
-use crate::engine::cudnn::element::Math;
+use super::computation::Computation;
 use crate::error::Result;
-
-/// A computation for which a library chooses an algorithm.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Computation {
-    Convolution(Convolution, ConvolutionKind),
-    Product(Product, Finish),
-}
-
-impl Computation {
-    /// The computation of a call; `None` where there is nothing to choose.
-    pub fn of(call: &Call) -> Option<Self> {
-        match call {
-            Call::Convolution(convolution, task) => Some(Self::Convolution(*convolution, task.kind)),
-            Call::Gemm(gemm) => Some(Self::Product(gemm.product, Finish::of(gemm.epilogue))),
-            Call::Launch(_) | Call::Zero(_) => None,
-        }
-    }
-}
-
-/// `product 64x25088 by 25088x4096 (second transposed), bias and ReLU, f32 as tf32`.
-impl fmt::Display for Computation {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (product, finish) = match self {
-            Self::Convolution(convolution, kind) => return Described(convolution, *kind).fmt(f),
-            Self::Product(product, finish) => (product, finish),
-        };
-        let Product { element, math, m, n, k, transpose_a, transpose_b } = product;
-        let transposed = match (transpose_a, transpose_b) {
-            (false, false) => "",
-            (true, false) => " (first transposed)",
-            (false, true) => " (second transposed)",
-            (true, true) => " (both transposed)",
-        };
-        let finish = match finish {
-            Finish::Nothing => "",
-            Finish::Bias => ", bias",
-            Finish::BiasRelu => ", bias and ReLU",
-        };
-        let math = if *math == Math::Tf32 { " as tf32" } else { "" };
-        write!(f, "product {m}x{k} by {k}x{n}{transposed}{finish}, {}{math}", element.name())
-    }
-}
 
 /// An algorithm, by its name, and what it computes.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -142,7 +97,9 @@ pub fn until_all_run<T>(mut prepare: impl FnMut() -> Result<Option<T>>) -> Resul
 mod tests {
     use std::cell::Cell;
 
+    use super::super::computation::Finish;
     use super::*;
+    use crate::engine::cudnn::call::{Convolution, ConvolutionKind, Product};
     use crate::engine::cudnn::feature_maps::FeatureMaps;
     use crate::error::Error;
     use crate::settings::Layout;

@@ -7,7 +7,7 @@ use super::{EmulatedMemory, emulator};
 use crate::engine::cudnn::arena::Arena;
 use crate::engine::cudnn::call::{Call, Slice};
 use crate::engine::cudnn::element::Element;
-use crate::engine::cudnn::isolated::{self, Bench, See};
+use crate::engine::cudnn::isolated::{self, PartRunner, See};
 use crate::engine::cudnn::order::{Order, StepStream};
 use crate::engine::cudnn::plan::StepPlan;
 use crate::engine::cudnn::trainer::FedStep;
@@ -125,7 +125,7 @@ impl EmulatedStep {
     }
 }
 
-impl Bench for EmulatedStep {
+impl PartRunner for EmulatedStep {
     fn plan(&self) -> &StepPlan {
         &self.plan
     }

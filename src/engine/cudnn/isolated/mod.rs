@@ -24,14 +24,14 @@ use crate::engine::part::{Fault, Fused, Numbers, Part, Quantity, Task};
 use crate::error::Result;
 use crate::network::Operation;
 use crate::settings::{Layout, Settings};
-pub(super) use placed::PlacedApart;
+pub(super) use placed::PlacedParts;
 
 /// The most steps in float16 until the loss scale is so low that no gradient overflows: 65536 halved down to 1.
 const MOST_SKIPPED: usize = 17;
 const MOST_SEEN: usize = 3;
 
 /// Runs a plan whose buffers lie apart.
-pub trait Bench {
+pub trait PartRunner {
     fn plan(&self) -> &StepPlan;
 
     fn arena(&self) -> &Arena;
@@ -53,14 +53,14 @@ pub fn in_turn(settings: &Settings) -> Settings {
 
 /// Runs a step part by part: the first step from the initial values. In float16 it is the first step after one whose
 /// gradients did not overflow; if its own gradients overflow after that update, further steps follow.
-pub fn take_apart(bench: &mut dyn Bench, workload: &Workload, see: See) -> Result<(), Fault> {
-    let parts = bench.plan().parts.clone();
-    let mut apart = Apart { bench, workload };
-    let unseen = if apart.bench.plan().element == Element::F16 { MOST_SKIPPED } else { 0 };
+pub fn take_apart(runner: &mut dyn PartRunner, workload: &Workload, see: See) -> Result<(), Fault> {
+    let parts = runner.plan().parts.clone();
+    let mut step = IsolatedStep { runner, workload };
+    let unseen = if step.runner.plan().element == Element::F16 { MOST_SKIPPED } else { 0 };
     for (most, is_seen) in [(unseen, false), (MOST_SEEN, true)] {
         for _ in 0..most {
-            parts.iter().try_for_each(|part| apart.part(part, if is_seen { Some(&mut *see) } else { None }))?;
-            if !apart.was_skipped()? {
+            parts.iter().try_for_each(|part| step.part(part, if is_seen { Some(&mut *see) } else { None }))?;
+            if !step.was_skipped()? {
                 break;
             }
         }
@@ -68,21 +68,21 @@ pub fn take_apart(bench: &mut dyn Bench, workload: &Workload, see: See) -> Resul
     Ok(())
 }
 
-struct Apart<'a> {
-    bench: &'a mut dyn Bench,
+struct IsolatedStep<'a> {
+    runner: &'a mut dyn PartRunner,
     workload: &'a Workload,
 }
 
-impl Apart<'_> {
+impl IsolatedStep<'_> {
     /// Whether the last step's update was skipped because a gradient had overflowed.
     fn was_skipped(&self) -> Result<bool> {
-        let plan = self.bench.plan();
+        let plan = self.runner.plan();
         Ok(plan.element == Element::F16 && self.floats(plan.scalars.factors(), Element::F32)?[3] != 0.0)
     }
 
     fn part(&mut self, part: &PlannedPart, see: Option<See>) -> Result<(), Fault> {
         self.run(part, see).map_err(|error| {
-            let calls = &self.bench.plan().calls[part.calls.clone()];
+            let calls = &self.runner.plan().calls[part.calls.clone()];
             let own = calls.iter().filter_map(|planned| match &planned.call {
                 Call::Launch(launch) => Some(launch.kernel.operator),
                 _ => None,
@@ -95,7 +95,7 @@ impl Apart<'_> {
         let see = see.filter(|see| see.wants(self.node(part).map(|node| node.layer)));
         // Read before the part runs: its calls may overwrite the gradients that they read.
         let task = if see.is_some() { self.task(part)? } else { None };
-        self.bench.run(part.calls.clone())?;
+        self.runner.run(part.calls.clone())?;
         match (see, task) {
             (Some(see), Some(task)) => see.see(Part { workload: self.workload, task, found: self.found(part)? }),
             _ => Ok(()),
@@ -118,12 +118,12 @@ impl Apart<'_> {
 
     /// The node that a part computes.
     fn node(&self, part: &PlannedPart) -> Option<&Node> {
-        part.node.map(|node| &self.bench.plan().nodes[node])
+        part.node.map(|node| &self.runner.plan().nodes[node])
     }
 
     /// The inputs of a part; `None` where nothing is compared.
     fn task(&self, part: &PlannedPart) -> Result<Option<Task>> {
-        let plan = self.bench.plan();
+        let plan = self.runner.plan();
         Ok(Some(match (part.work, self.node(part)) {
             (Work::Forward, Some(node)) => Task::Forward(self.fused(node)?),
             (Work::Backward, Some(node)) => {
@@ -156,7 +156,7 @@ impl Apart<'_> {
         let parameters = ["weight", "gamma", "beta"].into_iter().map(|name| (node.layer, name));
         let parameter = |(layer, name)| Some(self.parameter(layer, name, false).transpose()?.map(|held| (name, held)));
         let bias = node.bias.map(|layer| self.parameter(layer, "bias", false));
-        let step = self.bytes(self.bench.plan().scalars.step())?;
+        let step = self.bytes(self.runner.plan().scalars.step())?;
         Ok(Fused {
             layer: node.layer,
             input: self.output(node.sources[0])?,
@@ -192,13 +192,13 @@ impl Apart<'_> {
 
     /// The output of a layer that ends a node.
     fn output(&self, layer: usize) -> Result<Numbers> {
-        self.maps(layer, self.bench.plan().outputs[&layer])
+        self.maps(layer, self.runner.plan().outputs[&layer])
     }
 
     /// The output of a layer, or its gradient.
     fn maps(&self, layer: usize, slice: Slice) -> Result<Numbers> {
         let Workload { network, batch_size, settings } = self.workload;
-        let plan = self.bench.plan();
+        let plan = self.runner.plan();
         let is_flattening = matches!(network.layers[layer].operation, Operation::Flatten);
         // A flattening that moves no data leaves its maps in their order.
         let held = match is_flattening && is_view(network, &plan.nodes, layer, settings.layout) {
@@ -213,7 +213,7 @@ impl Apart<'_> {
 
     /// A parameter of a layer, or its gradient; `None` where it has none of that name.
     fn parameter(&self, layer: usize, name: &str, gradient: bool) -> Result<Option<Numbers>> {
-        let plan = self.bench.plan();
+        let plan = self.runner.plan();
         let Some(placed) = plan.parameters.find(layer, name) else {
             return Ok(None);
         };
@@ -228,7 +228,7 @@ impl Apart<'_> {
     }
 
     fn bytes(&self, slice: Slice) -> Result<Vec<u8>> {
-        let start = self.bench.arena().offset(slice);
-        self.bench.read(start..start + slice.bytes)
+        let start = self.runner.arena().offset(slice);
+        self.runner.read(start..start + slice.bytes)
     }
 }

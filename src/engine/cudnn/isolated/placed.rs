@@ -1,18 +1,18 @@
-//! The bench on a GPU.
+//! The parts of a plan on a GPU.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use super::Bench;
+use super::PartRunner;
 use crate::engine::cudnn::arena::Arena;
 use crate::engine::cudnn::call::Call;
-use crate::engine::cudnn::cuda::{Choice, Gpu, Layout, Program, StreamId};
+use crate::engine::cudnn::cuda::{Choice, Gpu, Program, ProgramLayout, StreamId};
 use crate::engine::cudnn::placed::Placed;
 use crate::engine::cudnn::plan::StepPlan;
 use crate::error::Result;
 
 /// A plan whose buffers lie apart on the GPU.
-pub(in crate::engine::cudnn) struct PlacedApart {
+pub(in crate::engine::cudnn) struct PlacedParts {
     pub gpu: Gpu,
     pub placed: Placed,
     pub arena: Arena,
@@ -20,7 +20,7 @@ pub(in crate::engine::cudnn) struct PlacedApart {
     pub choices: BTreeMap<usize, Choice>,
 }
 
-impl Bench for PlacedApart {
+impl PartRunner for PlacedParts {
     fn plan(&self) -> &StepPlan {
         &self.placed.plan
     }
@@ -34,7 +34,7 @@ impl Bench for PlacedApart {
         let own = choices.range(calls.clone()).map(|(index, choice)| (index - calls.start, choice.clone()));
         let own = own.collect();
         let calls: Vec<Call> = placed.plan.calls[calls].iter().map(|planned| planned.call.clone()).collect();
-        let layout = Layout::in_turn(&placed.placement, &own, placed.workspaces[0]);
+        let layout = ProgramLayout::in_turn(&placed.placement, &own, placed.workspaces[0]);
         let program = Program::new(gpu, &calls, layout)?;
         program.enqueue(0..program.len())?;
         gpu.synchronize(StreamId::Compute)

@@ -81,7 +81,7 @@ fn a_process_that_dies_in_an_all_reduce_ends_the_step_with_its_words_and_leaves_
     let error = step.run().unwrap_err();
     killer.join().unwrap();
     assert!(error.to_string().contains("process 2 of 2") && error.to_string().contains("killed"), "{error}");
-    assert!(start.elapsed() < Duration::from_secs(30));
+    assert!(start.elapsed() < Duration::from_secs(150));
     drop(step);
     assert!(!ids.into_iter().any(is_there), "a process is left");
     torch.prepare(&parallel(Scaling::Weak)).unwrap().run().unwrap();
@@ -102,7 +102,7 @@ read -r line; echo 'ncclRemoteError' >&2; exit 7"#;
 #[test]
 fn the_error_has_the_last_words_of_the_process_that_died_and_the_waiting_one_is_ended() {
     with_interpreter(DIES_AS_SECOND, |python| {
-        let patience = Duration::from_secs(30);
+        let patience = Duration::from_secs(300);
         let long = Patience { start: patience, prepare: patience, step: patience, epoch: patience };
         let mut torch = open_within(python, long).unwrap();
         let workload = Workload { settings: Settings { processes: 2, ..settings() }, ..mlp() };

@@ -1,14 +1,14 @@
 //! The size from which Winograd's algorithm is faster for a convolution. It is measured once on each machine, for each
 //! number of threads and precision.
 //!
-//! Where it has not been measured, [`Switch::default`] applies, which was found on one processor. `layers.parquet` says
+//! Where it has not been measured, [`WinogradThreshold::default`] applies, which was found on one processor. `layers.parquet` says
 //! which algorithm a step used.
 
 use std::time::{Duration, Instant};
 
 use super::blocking::{Blocking, Factors};
 use super::op::activation::Rectifier;
-pub use super::op::conv2d::Switch;
+pub use super::op::conv2d::WinogradThreshold;
 use super::op::conv2d::{Convolution, Gradients};
 use super::op::filters::Filters;
 use super::thread_team::Team;
@@ -28,8 +28,8 @@ const TIME: Duration = Duration::from_millis(20);
 /// The version of the timed kernels; to be raised when they change.
 const VERSION: &str = "2";
 
-impl Switch {
-    /// The switch of this machine, from the cache or else measured with the team, which takes some seconds.
+impl WinogradThreshold {
+    /// The threshold of this machine, from the cache or else measured with the team, which takes some seconds.
     pub fn of_machine(machine: &str, team: &Team, factors: Factors, cache: &Cache) -> Self {
         let key = key(machine, team.threads(), factors);
         if let Some(known) = cache.get(&key).and_then(|bytes| Self::read(&bytes)) {
@@ -79,8 +79,9 @@ fn crossing(is_faster: impl Fn(usize) -> bool) -> f64 {
 fn is_faster(channels: usize, images: usize, factors: Factors) -> bool {
     let layer = Conv2d { padding: Padding::all(1), bias: false, ..Conv2d::square(channels, 3) };
     let input = Shape::Maps { channels, height: SIDE, width: SIDE };
-    let at = |switch: f64| {
-        let convolution = Convolution::new(images, input, &layer, Winograd::Any, Switch([switch; 2])).ok()?;
+    let at = |threshold: f64| {
+        let convolution =
+            Convolution::new(images, input, &layer, Winograd::Any, WinogradThreshold([threshold; 2])).ok()?;
         Some(convolution.cut(Blocking { factors, ..Blocking::default() }))
     };
     let (Some(winograd), Some(other)) = (at(0.0), at(f64::INFINITY)) else { return false };
@@ -109,11 +110,11 @@ fn is_faster(channels: usize, images: usize, factors: Factors) -> bool {
 pub mod tests {
     use super::*;
 
-    /// A cache in which a machine's switch is known.
-    pub fn known(folder: &std::path::Path, machine: &str, threads: usize, switch: &str) -> Cache {
+    /// A cache in which a machine's threshold is known.
+    pub fn known(folder: &std::path::Path, machine: &str, threads: usize, threshold: &str) -> Cache {
         let home = folder.as_os_str().to_owned();
         let cache = Cache::of_user("switches", &move |name| (name == "XDG_CACHE_HOME").then(|| home.clone()));
-        cache.put(&key(machine, threads, Factors::Exact), switch.as_bytes());
+        cache.put(&key(machine, threads, Factors::Exact), threshold.as_bytes());
         cache
     }
 
@@ -132,11 +133,14 @@ pub mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let cache = known(folder.path(), "a processor", 1, "17 inf");
         let team = Team::new(1).expect("a team");
-        let switch = Switch::of_machine("a processor", &team, Factors::Exact, &cache);
-        assert_eq!(switch, Switch([17.0, f64::INFINITY]));
+        let threshold = WinogradThreshold::of_machine("a processor", &team, Factors::Exact, &cache);
+        assert_eq!(threshold, WinogradThreshold([17.0, f64::INFINITY]));
         for unreadable in ["", "17", "17 x", "-1 5", "NaN 3", "1 2 3"] {
-            assert_eq!(Switch::read(unreadable.as_bytes()), None, "{unreadable}");
+            assert_eq!(WinogradThreshold::read(unreadable.as_bytes()), None, "{unreadable}");
         }
-        assert_eq!(Switch::read(Switch::default().written().as_bytes()), Some(Switch::default()));
+        assert_eq!(
+            WinogradThreshold::read(WinogradThreshold::default().written().as_bytes()),
+            Some(WinogradThreshold::default())
+        );
     }
 }

@@ -56,7 +56,7 @@ use super::{DeviceName, Engine, Peaks, Step, Workload, check_shapes, memory, pro
 use crate::error::{Error, Result};
 use crate::os::cache::Cache;
 use crate::settings::{Algorithms, DataPath, Launch, Layout, Precision, Settings, Winograd};
-use algorithm_choice::Switch;
+use algorithm_choice::WinogradThreshold;
 use blocking::Blocking;
 use op::product::bf16;
 use pass::Choices;
@@ -77,8 +77,8 @@ pub struct CpuEngine {
     threads: Option<usize>,
     /// By the number of their threads.
     teams: BTreeMap<usize, Rc<Team>>,
-    /// Where this machine's switches are kept; `None`: they are not measured.
-    switches: Option<Cache>,
+    /// Where this machine's thresholds are kept; `None`: they are not measured.
+    thresholds: Option<Cache>,
     /// The training of the last workload. The next one reuses its memory where it can.
     last: Option<Rc<RefCell<Training<f32>>>>,
 }
@@ -87,23 +87,23 @@ impl CpuEngine {
     /// An engine on the processor. `threads` applies where the settings name no number; `None`: all cores that the
     /// process may use.
     pub fn cpu(threads: Option<usize>) -> Self {
-        Self { device: processor::device_name(), threads, teams: BTreeMap::new(), switches: None, last: None }
+        Self { device: processor::device_name(), threads, teams: BTreeMap::new(), thresholds: None, last: None }
     }
 
     /// The same engine, which chooses the algorithm that is faster on this machine. The choice is measured once and
-    /// kept in `switches`.
-    pub fn measuring(self, switches: Cache) -> Self {
-        Self { switches: Some(switches), ..self }
+    /// kept in `thresholds`.
+    pub fn measuring(self, thresholds: Cache) -> Self {
+        Self { thresholds: Some(thresholds), ..self }
     }
 
     /// The size at which this workload's convolutions change their algorithm.
-    fn switch(&self, workload: &Workload, team: &Team) -> Switch {
+    fn threshold(&self, workload: &Workload, team: &Team) -> WinogradThreshold {
         let factors = Blocking::from(&workload.settings).factors;
-        match &self.switches {
-            Some(cache) if pass::depends_on_switch(workload) => {
-                Switch::of_machine(&self.device.name, team, factors, cache)
+        match &self.thresholds {
+            Some(cache) if pass::depends_on_threshold(workload) => {
+                WinogradThreshold::of_machine(&self.device.name, team, factors, cache)
             }
-            _ => Switch::default(),
+            _ => WinogradThreshold::default(),
         }
     }
 
@@ -130,7 +130,7 @@ impl CpuEngine {
     /// A training in its initial state: the last one, reset, if it fits the workload and is no longer in use.
     fn training(&mut self, workload: &Workload, team: &Team) -> Result<Rc<RefCell<Training<f32>>>> {
         let Workload { network, settings, .. } = workload;
-        let switch = self.switch(workload, team);
+        let threshold = self.threshold(workload, team);
         self.last.take_if(|last| Rc::strong_count(last) > 1 || !last.borrow().fits(network, settings));
         let held = self.last.as_ref().map_or(0, |last| last.borrow().bytes());
         memory::check_step(workload, size_of::<f32>() as u64, held)?;
@@ -143,7 +143,7 @@ impl CpuEngine {
             }
             None => Rc::new(RefCell::new(team.install(|| Training::new(network.clone(), settings)))),
         };
-        training.borrow_mut().pass.choose(Choices { switch, ..settings.into() });
+        training.borrow_mut().pass.choose(Choices { threshold, ..settings.into() });
         self.last = Some(training.clone());
         Ok(training)
     }

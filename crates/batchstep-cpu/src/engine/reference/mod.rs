@@ -20,7 +20,7 @@ mod tests;
 
 use std::time::Instant;
 
-use super::difference::Apart;
+use super::difference::TensorDistance;
 use super::{Computed, DeviceName, Engine, LayerExecution, Step, StepTimes, Workload};
 use crate::error::Result;
 use crate::settings::Settings;
@@ -112,10 +112,10 @@ impl UpdateRule {
     }
 
     /// How far one tensor's numbers after the update that has begun are from what it makes of the numbers before and their gradients.
-    pub fn apart(&mut self, tensor: usize, [before, found, gradients]: [&[f64]; 3]) -> Apart {
+    pub fn distance(&mut self, tensor: usize, [before, found, gradients]: [&[f64]; 3]) -> TensorDistance {
         let expected = self.updated(tensor, before.iter().copied().zip(gradients.iter().copied()));
         let numbers = before.iter().zip(found).zip(expected);
-        Apart::of_change(numbers.map(|((before, found), expected)| [*before, *found, expected]))
+        TensorDistance::of_change(numbers.map(|((before, found), expected)| [*before, *found, expected]))
     }
 }
 

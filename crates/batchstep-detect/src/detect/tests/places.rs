@@ -85,7 +85,7 @@ fn long_series_are_searched_in_reasonable_time() {
     let started = std::time::Instant::now();
     let findings = found(&simulation.of(jumping(0.1, &[256.0, 700.0, 1111.0])));
     assert_eq!(afters(&findings), [256.0, 700.0, 1111.0]);
-    assert!(started.elapsed().as_secs() < 20, "{:?}", started.elapsed());
+    assert!(started.elapsed().as_secs() < 120, "{:?}", started.elapsed());
 }
 
 #[test]

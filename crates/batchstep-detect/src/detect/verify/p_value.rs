@@ -81,7 +81,7 @@ fn drawn(curve: &Model, settings: &Settings) -> f64 {
     }
     let weights = weights(curve);
     let own = strongest(&curve.residual, &weights);
-    let mut noise = Noise::new(curve);
+    let mut noise = ResidualDraws::new(curve);
     let mut rng = Rng::new(settings.seed);
     let mut values = vec![0.0; n];
     let mut as_strong = 0;
@@ -96,7 +96,7 @@ fn drawn(curve: &Model, settings: &Settings) -> f64 {
 }
 
 /// The source of the draws.
-struct Noise {
+struct ResidualDraws {
     /// The positions of the residuals.
     places: Vec<usize>,
     /// The part of each value that the value before it does not predict.
@@ -105,7 +105,7 @@ struct Noise {
     correlation: f64,
 }
 
-impl Noise {
+impl ResidualDraws {
     fn new(curve: &Model) -> Self {
         let (residual, leverage) = (&curve.residual, curve.leverage());
         let places: Vec<usize> = (0..residual.len()).filter(|&i| leverage[i] < TAKEN).collect();
@@ -145,7 +145,7 @@ mod tests {
     use crate::detect::model::problem::Problem;
 
     /// Residuals of a straight line through 60 values of a first-order process.
-    fn drawn_from(correlation: f64) -> Noise {
+    fn drawn_from(correlation: f64) -> ResidualDraws {
         let (mut rng, mut before) = (Rng::new(3), 0.0);
         let x: Vec<f64> = (1..=60).map(f64::from).collect();
         let mut next = || {
@@ -155,7 +155,7 @@ mod tests {
         let y: Vec<f64> = x.iter().map(|_| next()).collect();
         let candidates = CandidateTerms::new(&x);
         let problem = Problem::new(&candidates, &y, &[1.0; 60], 1.0);
-        Noise::new(&Model::new(&problem, &[]))
+        ResidualDraws::new(&Model::new(&problem, &[]))
     }
 
     /// A step lowers the residual sum of squares by its square, in standard errors.

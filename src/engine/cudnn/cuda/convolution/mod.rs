@@ -30,12 +30,12 @@ use std::collections::HashMap;
 use std::fmt;
 use std::rc::Rc;
 
+use super::computation::Computation;
 use super::device::{Gpu, StreamId};
-use super::trial::{Computation, Refused};
+use super::trial::Refused;
 use crate::engine::cudnn::call::{Convolution, ConvolutionKind};
-use crate::engine::cudnn::element::Math;
 use crate::error::{Error, Result};
-use crate::settings::{Layout, Winograd};
+use crate::settings::Winograd;
 use algorithm::Algorithm;
 use descriptor::Descriptor;
 use graph::Target;
@@ -238,29 +238,6 @@ impl BoundConvolution {
 
 impl fmt::Display for Problem<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        Described(self.convolution, self.kind).fmt(f)
-    }
-}
-
-/// A convolution in words, for messages: `forward convolution 64x3x224x224 -> 64x64x224x224, 3x3, nchw, f32`.
-pub(super) struct Described<'a>(pub &'a Convolution, pub ConvolutionKind);
-
-impl fmt::Display for Described<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self(convolution, kind) = self;
-        let Convolution { element, math, input, output, kernel, stride, padding, groups } = convolution;
-        let kind = match kind {
-            ConvolutionKind::Forward => "forward",
-            ConvolutionKind::ForwardBiasRelu => "forward, bias and ReLU of",
-            ConvolutionKind::BackwardData => "backward-data",
-            ConvolutionKind::BackwardWeights => "backward-weights",
-        };
-        let layout = if input.layout == Layout::Nhwc { "nhwc" } else { "nchw" };
-        let math = if *math == Math::Tf32 { " as tf32" } else { "" };
-        let (n, c, h, w) = (input.batch, input.channels, input.height, input.width);
-        let (k, p, q) = (output.channels, output.height, output.width);
-        write!(f, "{kind} convolution {n}x{c}x{h}x{w} -> {n}x{k}x{p}x{q}, {}x{}", kernel.height, kernel.width)?;
-        write!(f, " stride {}x{} padding {}x{}", stride.height, stride.width, padding.height, padding.width)?;
-        write!(f, " groups {groups}, {layout}, {}{math}", element.name())
+        Computation::Convolution(*self.convolution, self.kind).fmt(f)
     }
 }

@@ -26,8 +26,8 @@ const REPETITIONS: usize = 5;
 /// Slower than the best by this factor in its first run.
 const HOPELESS: f64 = 1.5;
 
-/// The memory of a convolution while it is measured.
-struct Bench<'a> {
+/// What measures a convolution: its memory and the events around it.
+struct Stopwatch<'a> {
     gpu: &'a Gpu,
     operands: Operands,
     workspace: Memory,
@@ -42,8 +42,8 @@ impl Gpu {
     /// remark.
     pub(super) fn fastest(&self, problem: Problem, candidates: Vec<Choice>) -> Result<Choice> {
         let most = candidates.iter().map(Choice::workspace_bytes).max().unwrap_or(0);
-        let bench = match Bench::new(self, problem, most) {
-            Ok(bench) => bench,
+        let stopwatch = match Stopwatch::new(self, problem, most) {
+            Ok(stopwatch) => stopwatch,
             Err(error) if error.is_out_of_memory() => {
                 let first = candidates.into_iter().next().ok_or_else(|| Error::engine("no candidates"))?;
                 return Ok(Choice { remark: Some("not measured: there was no memory to measure in".into()), ..first });
@@ -53,7 +53,7 @@ impl Gpu {
         let mut best: Result<Choice> = Err(Error::engine("no algorithm was measured"));
         for candidate in candidates {
             let least = best.as_ref().ok().and_then(|best| best.seconds).unwrap_or(f64::INFINITY);
-            match bench.seconds(&candidate.executable, least * HOPELESS) {
+            match stopwatch.seconds(&candidate.executable, least * HOPELESS) {
                 Ok(seconds) if seconds < least => best = Ok(Choice { seconds: Some(seconds), ..candidate }),
                 // An algorithm that fails to run is not a candidate; if the GPU itself failed, the next call fails too.
                 Err(error) if best.is_err() => best = Err(error),
@@ -64,12 +64,12 @@ impl Gpu {
     }
 }
 
-impl<'a> Bench<'a> {
+impl<'a> Stopwatch<'a> {
     fn new(gpu: &'a Gpu, problem: Problem, workspace: u64) -> Result<Self> {
         let sizes = operands::sizes(problem.convolution, problem.kind);
         let memory: Vec<Memory> = sizes.iter().map(|bytes| gpu.allocate(*bytes)).collect::<Result<_>>()?;
         let flush = gpu.allocate((2 * gpu.properties().l2_bytes).max(64 << 20))?;
-        let bench = Self {
+        let stopwatch = Self {
             gpu,
             operands: Operands {
                 x: memory[0].address(),
@@ -84,11 +84,11 @@ impl<'a> Bench<'a> {
             _memory: memory,
         };
         let noise = noise(problem.convolution.element);
-        for memory in &bench._memory {
-            bench.fill(memory, noise)?;
+        for memory in &stopwatch._memory {
+            stopwatch.fill(memory, noise)?;
         }
         gpu.synchronize(StreamId::Compute)?;
-        Ok(bench)
+        Ok(stopwatch)
     }
 
     /// Fills memory with repetitions of a block of noise: one copy from the host, then copies on the device of doubling

@@ -33,7 +33,7 @@ pub(super) fn column_major(product: &Product) -> [Matrix; 3] {
 }
 
 owned!(Operation, sys::cublasLtMatmulDesc_t, sys::cublasLtMatmulDescDestroy);
-owned!(Layout, sys::cublasLtMatrixLayout_t, sys::cublasLtMatrixLayoutDestroy);
+owned!(MatrixLayout, sys::cublasLtMatrixLayout_t, sys::cublasLtMatrixLayoutDestroy);
 owned!(Preference, sys::cublasLtMatmulPreference_t, sys::cublasLtMatmulPreferenceDestroy);
 
 impl Operation {
@@ -55,7 +55,7 @@ impl Operation {
     }
 }
 
-impl Layout {
+impl MatrixLayout {
     pub fn new(kind: sys::cudaDataType_t, matrix: Matrix) -> Result<Self> {
         let mut raw = std::ptr::null_mut();
         // SAFETY: it writes one pointer.
@@ -141,7 +141,7 @@ mod tests {
             return;
         }
         let [first, ..] = column_major(&product(64, 4096, 25088, false, true));
-        let layout = Layout::new(sys::cudaDataType_t::CUDA_R_16BF, first).unwrap();
+        let layout = MatrixLayout::new(sys::cudaDataType_t::CUDA_R_16BF, first).unwrap();
         let read = |attribute: sys::cublasLtMatrixLayoutAttribute_t| {
             // SAFETY: eight bytes, the size of the three attributes below.
             number(|at, written| unsafe { sys::cublasLtMatrixLayoutGetAttribute(layout.0, attribute, at, 8, written) })

@@ -11,15 +11,16 @@ use std::ffi::c_void;
 
 use crate::engine::cudnn::cuda::api::cublaslt as sys;
 
+use super::computation::{Computation, Finish};
 use super::device::{Gpu, StreamId};
+use super::execution::Execution;
 use super::placement::{Placement, Range};
-use super::program::Execution;
 use super::status;
-use super::trial::{Computation, Refused};
+use super::trial::Refused;
 use crate::engine::cudnn::call::{Epilogue, Gemm, Product};
 use crate::engine::cudnn::element::{Element, Math};
 use crate::error::{Error, Result};
-use descriptor::{Layout, Operation, Preference, column_major};
+use descriptor::{MatrixLayout, Operation, Preference, column_major};
 
 /// The most workspace that algorithms may use, if the step has as much: NVIDIA's recommendation for Hopper.
 pub const WORKSPACE: u64 = 32 << 20;
@@ -34,24 +35,6 @@ pub(super) struct BoundProduct {
     c: u64,
     workspace: u64,
     workspace_bytes: u64,
-}
-
-/// The epilogue of a product, without its memory.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Finish {
-    Nothing,
-    Bias,
-    BiasRelu,
-}
-
-impl Finish {
-    pub fn of(epilogue: Epilogue) -> Self {
-        match epilogue {
-            Epilogue::Nothing => Self::Nothing,
-            Epilogue::Bias(_) => Self::Bias,
-            Epilogue::BiasRelu(_) => Self::BiasRelu,
-        }
-    }
 }
 
 impl Gpu {
@@ -138,9 +121,9 @@ impl BoundProduct {
 #[derive(Debug)]
 struct Descriptors {
     operation: Operation,
-    first: Layout,
-    second: Layout,
-    result: Layout,
+    first: MatrixLayout,
+    second: MatrixLayout,
+    result: MatrixLayout,
     element: Element,
 }
 
@@ -165,9 +148,9 @@ impl Descriptors {
         }
         Ok(Self {
             operation,
-            first: Layout::new(kind, first)?,
-            second: Layout::new(kind, second)?,
-            result: Layout::new(kind, result)?,
+            first: MatrixLayout::new(kind, first)?,
+            second: MatrixLayout::new(kind, second)?,
+            result: MatrixLayout::new(kind, result)?,
             element: product.element,
         })
     }

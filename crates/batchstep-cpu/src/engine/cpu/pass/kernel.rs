@@ -3,7 +3,7 @@
 use std::ops::DerefMut;
 
 use crate::engine::Workload;
-use crate::engine::cpu::algorithm_choice::Switch;
+use crate::engine::cpu::algorithm_choice::WinogradThreshold;
 use crate::engine::cpu::blocking::{Blocking, Factors};
 use crate::engine::cpu::op::batch_norm::{Moments, Norm, Planes};
 use crate::engine::cpu::op::conv2d::{Convolution, Gradients};
@@ -22,12 +22,12 @@ use crate::settings::{Precision, Settings, Winograd};
 pub struct Choices {
     pub winograd: Winograd,
     pub blocking: Blocking,
-    pub switch: Switch,
+    pub threshold: WinogradThreshold,
 }
 
 impl From<&Settings> for Choices {
     fn from(settings: &Settings) -> Self {
-        Self { winograd: settings.winograd, blocking: settings.into(), switch: Switch::default() }
+        Self { winograd: settings.winograd, blocking: settings.into(), threshold: WinogradThreshold::default() }
     }
 }
 
@@ -69,11 +69,11 @@ pub fn chosen_kernel(network: &Network, layer: usize, batch: usize, settings: &S
     }
 }
 
-/// Whether a machine's [`Switch`] can change how a step is computed.
-pub fn depends_on_switch(workload: &Workload) -> bool {
+/// Whether a machine's [`WinogradThreshold`] can change how a step is computed.
+pub fn depends_on_threshold(workload: &Workload) -> bool {
     let Workload { network, batch_size, settings } = workload;
     let kernel = |index: usize, least: f64| {
-        let choices = Choices { switch: Switch([least; 2]), ..settings.into() };
+        let choices = Choices { threshold: WinogradThreshold([least; 2]), ..settings.into() };
         Kernel::new(network, index, *batch_size, choices).ok().map(|kernel| kernel.algorithm())
     };
     (1..network.layers.len()).any(|index| kernel(index, 0.0) != kernel(index, f64::INFINITY))
@@ -128,7 +128,7 @@ impl Kernel {
         Ok(match layer.operation {
             Operation::Input | Operation::Flatten => Self::View,
             Operation::Conv2d(conv) => {
-                let convolution = Convolution::new(batch, source, &conv, choices.winograd, choices.switch)?;
+                let convolution = Convolution::new(batch, source, &conv, choices.winograd, choices.threshold)?;
                 Self::Convolution(convolution.cut(choices.blocking))
             }
             Operation::BatchNorm(norm) => {

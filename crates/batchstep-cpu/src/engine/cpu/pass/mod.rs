@@ -28,7 +28,7 @@ use crate::network::{Direction, Network};
 use crate::settings::{Loss, Settings};
 use buffers::Buffers;
 use chain::Chain;
-pub use kernel::{Choices, Kernel, LayerSlopes, chosen_kernel, depends_on_switch, examples_of_the_busiest};
+pub use kernel::{Choices, Kernel, LayerSlopes, chosen_kernel, depends_on_threshold, examples_of_the_busiest};
 use memory_plan::MemoryPlan;
 pub use watch::Watch;
 

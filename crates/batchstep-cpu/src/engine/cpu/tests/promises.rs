@@ -251,8 +251,8 @@ fn convolutions_change_their_algorithm_where_the_machine_is_known_to() {
     let folder = tempfile::tempdir().unwrap();
     let machine = CpuEngine::cpu(None).device.name.clone();
     let own = visit(64, Settings { threads: Some(1), ..settings() });
-    let algorithms = |switch: &str| {
-        let cache = algorithm_choice::tests::known(folder.path(), &machine, 1, switch);
+    let algorithms = |threshold: &str| {
+        let cache = algorithm_choice::tests::known(folder.path(), &machine, 1, threshold);
         let step = CpuEngine::cpu(None).measuring(cache).prepare(&own).unwrap();
         let forward = step.layers().into_iter().filter(|layer| layer.direction == Direction::Forward.name());
         forward.filter_map(|layer| layer.algorithm).map(|name| name.starts_with("winograd")).collect::<Vec<_>>()

@@ -27,9 +27,9 @@ use geometry::Geometry;
 /// the multiplications of one tile. The first number applies where the transformed filters fit in the third-level
 /// cache, the second where they do not. Infinite where the algorithm never pays.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Switch(pub [f64; 2]);
+pub struct WinogradThreshold(pub [f64; 2]);
 
-impl Default for Switch {
+impl Default for WinogradThreshold {
     /// Measured for ten convolutions on one and on two threads of an EPYC (docs/cpu-engine.md).
     fn default() -> Self {
         Self([28.0, 40.0])
@@ -54,12 +54,12 @@ enum Algorithm {
 }
 
 impl Algorithm {
-    fn of(g: &Geometry, winograd: Winograd, switch: Switch) -> Self {
+    fn of(g: &Geometry, winograd: Winograd, threshold: WinogradThreshold) -> Self {
         if depthwise::suits(g) {
             Self::Depthwise
         } else if few_channels::suits(g) {
             Self::FewChannels
-        } else if winograd != Winograd::Never && winograd::suits(g, switch) {
+        } else if winograd != Winograd::Never && winograd::suits(g, threshold) {
             Self::Winograd
         } else if pointwise::suits(g) {
             Self::Pointwise
@@ -82,13 +82,19 @@ pub struct Convolution {
 }
 
 impl Convolution {
-    /// The convolution `p` of a batch of maps, by Winograd's algorithm from `switch` on, where `winograd` allows it.
+    /// The convolution `p` of a batch of maps, by Winograd's algorithm from `threshold` on, where `winograd` allows it.
     ///
     /// # Errors
     /// If the shapes do not fit together, or the batch is empty.
-    pub fn new(batch: usize, input: Shape, p: &Conv2d, winograd: Winograd, switch: Switch) -> Result<Self> {
+    pub fn new(
+        batch: usize,
+        input: Shape,
+        p: &Conv2d,
+        winograd: Winograd,
+        threshold: WinogradThreshold,
+    ) -> Result<Self> {
         let geometry = Geometry::new(batch, input, p)?;
-        Ok(Self { geometry, algorithm: Algorithm::of(&geometry, winograd, switch) })
+        Ok(Self { geometry, algorithm: Algorithm::of(&geometry, winograd, threshold) })
     }
 
     /// The same with its products cut as `blocking` says.

@@ -80,7 +80,7 @@ fn busiest(pieces: &[usize], threads: usize) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::cpu::algorithm_choice::Switch;
+    use crate::engine::cpu::algorithm_choice::WinogradThreshold;
     use crate::network::{Conv2d, Padding, Shape};
     use crate::settings::Winograd;
 
@@ -94,7 +94,7 @@ mod tests {
         let padding = Padding::all(kernel / 2);
         let layer = Conv2d { padding, ..Conv2d::square(channels, kernel) };
         let input = Shape::Maps { channels, height: side, width: side };
-        Convolution::new(batch, input, &layer, Winograd::Any, Switch::default()).unwrap()
+        Convolution::new(batch, input, &layer, Winograd::Any, WinogradThreshold::default()).unwrap()
     }
 
     // Images of 14 x 14 have 4 rows of 4 tiles. From 768 tiles on (48 images) a piece has at most 192 tiles, 48 rows.

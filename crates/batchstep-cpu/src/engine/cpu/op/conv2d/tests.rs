@@ -1,6 +1,6 @@
 use super::geometry::Geometry;
 use super::{Algorithm, Convolution};
-use crate::engine::cpu::algorithm_choice::Switch;
+use crate::engine::cpu::algorithm_choice::WinogradThreshold;
 use crate::engine::cpu::op::activation::Rectifier;
 use crate::engine::cpu::op::cases::{Case, assert_values_close, reals};
 use crate::engine::cpu::op::filters::Filters;
@@ -117,7 +117,7 @@ fn every_algorithm_agrees_with_the_definition() {
         let p = Conv2d { padding, ..layer(out, kernel.into()) };
         let winograd = if algorithm == Implicit { Winograd::Never } else { Winograd::Any };
         let g = geometry(x, &p).unwrap();
-        assert_eq!(Algorithm::of(&g, winograd, Switch::default()), algorithm, "{g:?}");
+        assert_eq!(Algorithm::of(&g, winograd, WinogradThreshold::default()), algorithm, "{g:?}");
         agrees_with_the_definition(x, &p, &mut random);
     }
 }
@@ -149,7 +149,7 @@ fn bias_and_rectifier_come_after_the_products_in_every_way() {
     ] {
         let [batch, channels, height, width] = x;
         let input = Shape::Maps { channels, height, width };
-        let convolution = Convolution::new(batch, input, &p, Winograd::Any, Switch::default()).unwrap();
+        let convolution = Convolution::new(batch, input, &p, Winograd::Any, WinogradThreshold::default()).unwrap();
         assert_eq!(convolution.algorithm, algorithm);
         let g = convolution.geometry;
         let (xs, ws) = (reals(&mut random, g.input_len()), reals(&mut random, g.weight_len()));

@@ -18,7 +18,7 @@ use std::ops::Range;
 
 use pulp::Arch;
 
-use super::Switch;
+use super::WinogradThreshold;
 use super::cpu::{cut, enough_tasks};
 use super::geometry::Geometry;
 use crate::engine::cpu::blocking::VECTOR;
@@ -64,12 +64,12 @@ pub fn fits(g: &Geometry) -> bool {
     g.is_dense() && g.kernel == Extent::square(TAPS)
 }
 
-/// Whether the algorithm is faster: the saved multiplications make up for the transforms of the tiles and, from `switch` on, of the filters.
-pub fn suits(g: &Geometry, switch: Switch) -> bool {
+/// Whether the algorithm is faster: the saved multiplications make up for the transforms of the tiles and, from `threshold` on, of the filters.
+pub fn suits(g: &Geometry, threshold: WinogradThreshold) -> bool {
     let tiles = Grid::new(g.batch, g.out_height, g.out_width).tiles();
     // Multiplications by the definition, divided by the number that this algorithm needs.
     let saved = (TAPS * TAPS * g.columns()) as f64 / (COMPONENTS * tiles) as f64;
-    let least = switch.0[usize::from(COMPONENTS * g.in_channels * g.out_channels > CACHED)];
+    let least = threshold.0[usize::from(COMPONENTS * g.in_channels * g.out_channels > CACHED)];
     let pays = g.in_channels.min(g.out_channels) >= CHANNELS && saved >= SAVED;
     fits(g) && pays && tiles as f64 * (saved - 1.0) >= least
 }

@@ -66,13 +66,13 @@ pub struct Drawing {
 }
 
 /// The charts of one source, before they are drawn.
-pub struct Figures {
+pub struct SweepCharts {
     pub step_time: StepTime,
     /// Every step in the order of the run, where that is known.
     pub honesty: Option<Timeline>,
 }
 
-impl Figures {
+impl SweepCharts {
     /// With the sizes to avoid shaded, for each series in order. The A/A controls, where there are any, are looked for beside `source`.
     pub fn of(source: &Path, found: &[Analysed], advices: &[std::result::Result<Advice, Silence>]) -> Self {
         let mut step_time = step_time(source, found);

@@ -1,7 +1,7 @@
 //! The cost of sharing work among threads, by the CPU engine's team and by rayon instead, after serial work of several
 //! lengths.
 //!
-//! `cargo bench --bench team [-- THREADS]`
+//! `cargo bench --bench thread_team [-- THREADS]`
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
