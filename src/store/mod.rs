@@ -48,6 +48,6 @@ pub use schema::{
     BatchRow, CellRow, CountedTimes, EpochRow, FitRow, LayerRow, PipelineRow, SCHEMA_VERSION, Status, StepRow,
     StopReason, SurfaceRow,
 };
-pub use shelf::Stored;
+pub use shelf::{Stored, sealed_kind};
 pub use stored::{count_visits, holds, rows_of, visits_of};
 pub use table::{Table, Texts, Values};

@@ -6,7 +6,8 @@ use super::fit::Fit;
 use super::pipeline::Pipeline;
 use super::training::Training;
 use crate::error::Result;
-use crate::spec::{Experiment, StudyKind, parse_as, text_of};
+use crate::kinds::StudyKind;
+use crate::spec::{Experiment, parse_as, text_of};
 
 /// A spec of any kind.
 #[derive(Clone, Debug, PartialEq)]

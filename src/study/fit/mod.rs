@@ -26,7 +26,7 @@ use crate::run::{RowContext, row_of_cell};
 use crate::settings::Examples;
 use crate::spec::plan::networks;
 use crate::spec::{Order, Subject};
-use crate::store::{FitRow, RunDirectory, Status, SurfaceRow, files, rows_of};
+use crate::store::{FitRow, RunDirectory, Status, SurfaceRow, rows_of};
 use crate::units::human;
 use results::Results;
 
@@ -129,7 +129,7 @@ impl Study for Fit {
             document: report::document(&study),
             drawing: figures::drawing(path, &study),
             json: report::json(&study),
-            file: Some(files::FITS),
+            file: Some("fit.json"),
         })
     }
 }

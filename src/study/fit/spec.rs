@@ -9,9 +9,10 @@
 //! ```
 
 use crate::error::Result;
+use crate::kinds::StudyKind;
 use crate::settings::EngineName;
 use crate::spec::keys::{Table, count, keys, seed, time_limit};
-use crate::spec::{Input, Section, StudyKind, Subject, Usual, refuse_many};
+use crate::spec::{Input, Section, Subject, Usual, refuse_many};
 
 /// A study of fits.
 #[derive(Clone, Debug, PartialEq)]

@@ -37,7 +37,7 @@ use crate::engine::open::Engines;
 use crate::error::{Error, Kind, Result};
 use crate::run::RowContext;
 use crate::spec::Subject;
-use crate::store::{PipelineRow, RunDirectory, Status, files as names};
+use crate::store::{PipelineRow, RunDirectory, Status};
 use crate::study::course::rows_that_count;
 use crate::study::training::spec::OnError;
 use crate::units::human;
@@ -162,7 +162,7 @@ impl Study for Pipeline {
             document: report::document(&study),
             drawing,
             json: report::json(&study),
-            file: Some(names::FEEDING),
+            file: Some("pipeline.json"),
         })
     }
 }

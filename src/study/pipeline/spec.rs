@@ -11,9 +11,10 @@
 use std::path::PathBuf;
 
 use crate::error::{Error, Result};
+use crate::kinds::StudyKind;
 use crate::settings::{EngineName, named};
 use crate::spec::keys::{Table, count, keys, list, name, path, seed, time, time_limit};
-use crate::spec::{Input, Section, StudyKind, Subject, Usual, refuse_many};
+use crate::spec::{Input, Section, Subject, Usual, refuse_many};
 use crate::study::training::spec::OnError;
 
 /// A study of the input pipeline.

@@ -9,10 +9,11 @@
 //! ```
 
 use crate::error::Result;
+use crate::kinds::StudyKind;
 use crate::settings::{EngineName, named};
 use crate::spec::data::{self, Data};
 use crate::spec::keys::{Table, count, flag, keys, list, name, seed, time_limit};
-use crate::spec::{Input, Section, StudyKind, Subject, Usual, refuse_many};
+use crate::spec::{Input, Section, Subject, Usual, refuse_many};
 
 /// A study of whole epochs.
 #[derive(Clone, Debug, PartialEq)]
