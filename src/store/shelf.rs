@@ -5,7 +5,7 @@ use std::path::Path;
 
 use super::parquet;
 use super::record::{Field, Record};
-use super::schema::{BatchRow, EpochRow, FitRow, LayerRow, PipelineRow, StepRow, SurfaceRow};
+use super::schema::{LayerRow, StepRow};
 use crate::error::Result;
 use crate::kinds::{Number, Shelf, StudyKind};
 use crate::os::look;
@@ -19,7 +19,7 @@ pub trait Stored: Record {
 }
 
 /// Puts rows on that shelf of their kind of study.
-macro_rules! stored {
+macro_rules! on_shelf {
     ($($row:ident: $kind:ident, $place:literal, $number:ident;)+) => {
         $(impl $crate::store::Stored for $row {
             const SHELF: $crate::kinds::Shelf = $crate::kinds::StudyKind::$kind.shelves()[$place];
@@ -30,15 +30,11 @@ macro_rules! stored {
         })+
     };
 }
+pub(crate) use on_shelf;
 
-stored! {
+on_shelf! {
     StepRow: Sweep, 0, visit;
     LayerRow: Sweep, 1, cell;
-    EpochRow: Training, 0, visit;
-    BatchRow: Training, 1, visit;
-    PipelineRow: Pipeline, 0, visit;
-    FitRow: Fit, 0, visit;
-    SurfaceRow: Fit, 1, visit;
 }
 
 impl Shelf {

@@ -3,7 +3,10 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use batchstep::store::{BatchRow, CellRow, EpochRow, FitRow, LayerRow, PipelineRow, Record, StepRow, SurfaceRow};
+use batchstep::store::{CellRow, LayerRow, Record, StepRow};
+use batchstep::study::fit::{FitRow, SurfaceRow};
+use batchstep::study::pipeline::PipelineRow;
+use batchstep::study::training::{BatchRow, EpochRow};
 
 use crate::needs;
 use crate::support::{Folder, root};

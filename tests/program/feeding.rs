@@ -3,7 +3,8 @@
 use std::path::Path;
 use std::process::{Command, Output};
 
-use batchstep::store::{PipelineRow, Status, rows_of};
+use batchstep::store::{Status, rows_of};
+use batchstep::study::pipeline::PipelineRow;
 
 use crate::needs;
 use crate::support::{Folder, ends, has, parsed, prints, read, refused, run, stderr, stdout, warns, write};

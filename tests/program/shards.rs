@@ -2,7 +2,8 @@
 
 use std::path::Path;
 
-use batchstep::store::{Begin, EpochRow, RunDirectory, Table};
+use batchstep::store::{Begin, RunDirectory, Table};
+use batchstep::study::training::EpochRow;
 
 use crate::support::{Folder, ends, parsed, prints, read, refused, run, start, stderr, stdout, succeeds, write};
 

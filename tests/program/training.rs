@@ -5,9 +5,9 @@ use std::path::Path;
 use std::process::Command;
 
 use batchstep::report::Style;
-use batchstep::store::{EpochRow, rows_of};
+use batchstep::store::rows_of;
 use batchstep::study::training::results::Results;
-use batchstep::study::training::{hyperfine, report};
+use batchstep::study::training::{EpochRow, hyperfine, report};
 use serde_json::Value;
 
 use crate::needs;

@@ -2,10 +2,10 @@
 
 use std::path::Path;
 
+use super::SurfaceRow;
 use super::results::{FitCurve, FittedSurface, Results};
 use crate::chart::figures::{Drawing, made_by};
 use crate::chart::{Chart, Fits, Line, LinePoint, Relief, ReliefPoint};
-use crate::store::SurfaceRow;
 use crate::units::human;
 
 /// A curve keeps every update up to this one, and then [`PER_DECADE`] of them for each factor of ten.

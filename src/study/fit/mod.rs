@@ -7,6 +7,7 @@
 mod figures;
 pub mod report;
 pub mod results;
+mod rows;
 pub mod spec;
 #[cfg(test)]
 mod tests;
@@ -14,6 +15,7 @@ mod tests;
 use std::path::Path;
 use std::sync::atomic::Ordering;
 
+pub use rows::{FitRow, SurfaceRow};
 pub use spec::Fit;
 
 use super::plan::Axes;
@@ -26,7 +28,7 @@ use crate::run::{RowContext, row_of_cell};
 use crate::settings::Examples;
 use crate::spec::plan::networks;
 use crate::spec::{Order, Subject};
-use crate::store::{FitRow, RunDirectory, Status, SurfaceRow, rows_of};
+use crate::store::{RunDirectory, Status, rows_of};
 use crate::units::human;
 use results::Results;
 

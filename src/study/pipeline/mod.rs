@@ -15,6 +15,7 @@ mod plan;
 pub mod report;
 pub mod results;
 mod rounds;
+mod rows;
 mod scheduling;
 mod sides;
 pub mod spec;
@@ -28,6 +29,7 @@ use std::path::Path;
 
 pub use images::Made;
 pub use plan::Source;
+pub use rows::PipelineRow;
 pub use spec::Pipeline;
 
 use super::{Bench, Cell, Course, Plan, Study, Told, Visit, VisitTo, visited};
@@ -37,7 +39,7 @@ use crate::engine::open::Engines;
 use crate::error::{Error, Kind, Result};
 use crate::run::RowContext;
 use crate::spec::Subject;
-use crate::store::{PipelineRow, RunDirectory, Status};
+use crate::store::{RunDirectory, Status};
 use crate::study::course::rows_that_count;
 use crate::study::training::spec::OnError;
 use crate::units::human;

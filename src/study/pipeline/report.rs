@@ -227,7 +227,7 @@ pub fn warnings(study: &Results) -> Vec<Warning> {
 mod tests {
     use super::*;
     use crate::report::Style;
-    use crate::store::PipelineRow;
+    use crate::study::pipeline::PipelineRow;
     use crate::study::pipeline::results::tests::visit_rows;
 
     fn study() -> Results {

@@ -164,7 +164,7 @@ fn note(cell: &CellEpochs) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::store::EpochRow;
+    use crate::study::training::EpochRow;
     use crate::study::training::results::tests::row;
 
     #[test]

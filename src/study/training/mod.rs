@@ -11,6 +11,7 @@ mod plan;
 mod raw;
 pub mod report;
 pub mod results;
+mod rows;
 pub mod spec;
 #[cfg(test)]
 mod tests;
@@ -19,6 +20,7 @@ mod visit;
 use std::path::Path;
 
 pub use plan::Loader;
+pub use rows::{BatchRow, EpochRow};
 pub use spec::Training;
 
 use super::{Bench, Cell, Course, Plan, Study, Told, Visit, VisitTo, visited};
@@ -27,7 +29,7 @@ use crate::engine::open::Engines;
 use crate::error::{Error, Kind, Result};
 use crate::run::RowContext;
 use crate::spec::Subject;
-use crate::store::{BatchRow, EpochRow, RunDirectory, Status};
+use crate::store::{RunDirectory, Status};
 use crate::units::human;
 use epoch::Runner;
 use raw::RawFiles;

@@ -305,7 +305,7 @@ pub fn warnings(study: &Results) -> Vec<Warning> {
 mod tests {
     use super::*;
     use crate::report::Style;
-    use crate::store::EpochRow;
+    use crate::study::training::EpochRow;
     use crate::study::training::results::tests::row;
 
     fn study() -> Results {

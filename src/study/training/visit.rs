@@ -5,12 +5,12 @@ use std::time::Instant;
 use super::super::{Bench, Cell, Visit, VisitTo};
 use super::epoch::{EpochTimes, Evaluated, Runner, TimedStep};
 use super::spec::OnError;
-use super::{Loader, Training};
+use super::{BatchRow, EpochRow, Loader, Training};
 use crate::data::loader::Options;
 use crate::device::counters::Session;
 use crate::error::Result;
 use crate::run::row_of_cell;
-use crate::store::{BatchRow, CounterValues, EpochRow, Status};
+use crate::store::{CounterValues, Status};
 
 impl Bench<'_, Training> {
     /// # Errors

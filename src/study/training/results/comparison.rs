@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use super::{CellEpochs, Results};
 use crate::stats::repetitions::{Interval, Ratio, Repetitions, paired_ratio};
-use crate::store::EpochRow;
+use crate::study::training::EpochRow;
 
 /// How often an interval may miss; of those that are told together, any of them.
 const ERROR: f64 = 0.05;

@@ -11,10 +11,11 @@ pub use workers::{Advice, WorkerCurve, WorkerGain, worker_curves};
 
 use crate::error::Result;
 use crate::stats::repetitions::{Repetitions, outliers};
-use crate::store::{EpochRow, Status};
+use crate::store::Status;
 use crate::study::Visited;
 use crate::study::course::rows_that_count;
 use crate::study::series::Varied;
+use crate::study::training::EpochRow;
 
 /// A study as stored.
 #[derive(Clone, Debug, PartialEq)]
