@@ -1,8 +1,7 @@
 //! Studies beside the sweep: whole epochs, what feeds a training, fits of a surface.
 //!
 //! Each kind is a folder and an implementation of [`Study`]: its spec, its plan, its visit, its rows, its analysis, its report and its
-//! figures. Whoever runs a study, stores it, draws it or makes a page of it knows only the trait, [`Told`], and the list of kinds in
-//! [`Spec`].
+//! figures. Whoever runs a study, stores it, draws it or makes a page of it knows only the trait and [`Told`]. `spec.rs` lists the kinds.
 
 mod course;
 pub mod fit;
@@ -20,7 +19,7 @@ use std::path::Path;
 
 pub use course::{Bench, Course, Observer, Outcome, Progress, Visit, VisitTo, carry_out, without_unfit};
 pub use plan::{Cell, Plan};
-pub use spec::Spec;
+pub use spec::{Runner, Spec};
 pub use told::{Told, told};
 
 use crate::engine::open::Engines;

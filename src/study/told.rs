@@ -5,9 +5,7 @@ use std::path::{Path, PathBuf};
 use serde_json::{Value, json};
 
 use super::Study;
-use super::fit::Fit;
-use super::pipeline::Pipeline;
-use super::training::Training;
+use super::spec::READERS;
 use crate::chart::Chart;
 use crate::chart::figures::Drawing;
 use crate::error::Result;
@@ -33,6 +31,11 @@ pub struct Told {
 }
 
 impl Told {
+    /// What a study of that kind in `path` says; `None` where there is none.
+    pub(super) fn of<S: Study>(path: &Path) -> Result<Option<Self>> {
+        if holds::<S::Row>(path)? { S::told(path).map(Some) } else { Ok(None) }
+    }
+
     /// The JSON document as text.
     pub fn text(&self) -> String {
         format!("{:#}\n", self.json)
@@ -73,10 +76,7 @@ impl Told {
 /// # Errors
 /// As [`Study::told`].
 pub fn told(path: &Path) -> Result<Option<Told>> {
-    fn of<S: Study>(path: &Path) -> Result<Option<Told>> {
-        if holds::<S::Row>(path)? { S::told(path).map(Some) } else { Ok(None) }
-    }
-    for read in [of::<Training>, of::<Pipeline>, of::<Fit>] {
+    for read in READERS {
         if let Some(told) = read(path)? {
             return Ok(Some(told));
         }
