@@ -13,6 +13,7 @@ mod spec;
 mod tests;
 mod told;
 pub mod training;
+mod warning;
 
 use std::fmt::Debug;
 use std::path::Path;

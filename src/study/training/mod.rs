@@ -16,6 +16,7 @@ pub mod spec;
 #[cfg(test)]
 mod tests;
 mod visit;
+mod warnings;
 
 use std::path::Path;
 
@@ -139,7 +140,7 @@ impl Study for Training {
             kind: "Epochs",
             facts: String::new(),
             answers: report::answer(&study).into_iter().collect(),
-            warnings: report::warnings(&study),
+            warnings: warnings::warnings(&study),
             document: report::document(&study),
             drawing: figures::drawing(path, &study),
             json: hyperfine::json(&study),
