@@ -25,6 +25,8 @@ pub struct Told {
     pub warnings: Vec<Warning>,
     pub document: Document,
     pub drawing: Drawing,
+    /// Whether the script of its page draws the chart, in place of a picture.
+    pub is_interactive: bool,
     /// The study as JSON, and the file of the run directory that keeps it, if any.
     pub json: Value,
     pub file: Option<&'static str>,
@@ -47,7 +49,7 @@ impl Told {
     /// As [`Picture::new`].
     pub fn page(&self) -> Result<RunPage<'_>> {
         let (charts, title, facts, pictures) = match &self.drawing.chart {
-            Chart::Training(chart) => {
+            Chart::Study(chart) if self.is_interactive => {
                 (Charts::Training(chart), Some(chart.title.as_str()), chart.caption[..1].to_vec(), Vec::new())
             }
             _ => (Charts::Pictures, None, vec![self.facts.clone()], vec![Picture::new(&self.drawing)?]),

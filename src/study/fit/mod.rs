@@ -130,6 +130,7 @@ impl Study for Fit {
             warnings: report::warnings(&study),
             document: report::document(&study),
             drawing: figures::drawing(path, &study),
+            is_interactive: false,
             json: report::json(&study),
             file: Some("fit.json"),
         })

@@ -163,6 +163,7 @@ impl Study for Pipeline {
             warnings: report::warnings(&study),
             document: report::document(&study),
             drawing,
+            is_interactive: false,
             json: report::json(&study),
             file: Some("pipeline.json"),
         })

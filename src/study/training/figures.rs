@@ -13,7 +13,7 @@ use crate::units::human;
 /// The chart of a study.
 pub fn drawing(source: &Path, study: &Results) -> Drawing {
     let chart = chart(source, study);
-    Drawing { name: "training", title: "Epochs", summary: chart.summary.clone(), chart: Chart::Training(chart) }
+    Drawing { name: "training", title: "Epochs", summary: chart.summary.clone(), chart: Chart::Study(chart) }
 }
 
 fn chart(source: &Path, study: &Results) -> StudyChart {

@@ -143,6 +143,7 @@ impl Study for Training {
             warnings: warnings::warnings(&study),
             document: report::document(&study),
             drawing: figures::drawing(path, &study),
+            is_interactive: true,
             json: hyperfine::json(&study),
             file: None,
         })
