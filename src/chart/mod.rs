@@ -43,7 +43,7 @@ pub enum Chart {
     Study(StudyChart),
     Prediction(Prediction),
     Crossings(Crossings),
-    Fits(Fits),
+    Fit(FitChart),
     Stacked(Stacked),
 }
 
@@ -89,7 +89,7 @@ impl Chart {
             Self::Study(chart) => &mut chart.title,
             Self::Prediction(chart) => &mut chart.title,
             Self::Crossings(chart) => &mut chart.title,
-            Self::Fits(chart) => &mut chart.title,
+            Self::Fit(chart) => &mut chart.title,
             Self::Stacked(chart) => &mut chart.title,
         }
     }
@@ -103,7 +103,7 @@ impl Chart {
             Self::Study(chart) => study::scene(chart),
             Self::Prediction(chart) => prediction::scene(chart),
             Self::Crossings(chart) => crossover::scene(chart),
-            Self::Fits(chart) => fit::scene(chart),
+            Self::Fit(chart) => fit::scene(chart),
             Self::Stacked(chart) => stacked::scene(chart),
         }
     }

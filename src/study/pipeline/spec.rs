@@ -23,7 +23,7 @@ pub struct Pipeline {
     /// The networks' `input` follows from the images: three channels of their size. Default: a batch size of 32.
     pub subject: Subject,
     pub data: Images,
-    pub loader: Feeding,
+    pub loader: Loading,
     pub measure: Windows,
 }
 
@@ -68,7 +68,7 @@ named! {
 
 keys! {
     /// How batches are made.
-    Feeding in "loader" {
+    Loading in "loader" {
         /// Axis: threads that make batches; 0: the training thread itself. Default: 0, 1, 2, 4.
         workers: Vec<usize> = vec![0, 1, 2, 4], "workers", list(count(0, 1024));
         /// Batches that each worker keeps ready. Default: 2.
@@ -115,7 +115,7 @@ impl Pipeline {
         let pipeline = Self {
             subject: Subject::read(spec, &USUAL, origin)?,
             data: Images::read(data)?,
-            loader: Feeding::read(loader)?,
+            loader: Loading::read(loader)?,
             measure: Windows::read(measure)?,
         };
         if pipeline.subject.model.input.is_some() {

@@ -21,7 +21,7 @@ mod warnings;
 use std::path::Path;
 
 pub use plan::Loader;
-pub use rows::{BatchRow, EpochRow};
+pub use rows::{BatchRow, TrainingRow};
 pub use spec::Training;
 
 use super::{Bench, Cell, Course, Plan, Study, Told, Visit, VisitTo, visited};
@@ -37,12 +37,12 @@ use raw::RawFiles;
 use results::Results;
 use spec::{Loading, OnError};
 
-visited!(EpochRow, block);
+visited!(TrainingRow, block);
 
 impl Study for Training {
     const OF_A_CELL: &'static [Kind] = &[Kind::OutOfMemory, Kind::Engine, Kind::Data];
     type Beside = Loader;
-    type Row = EpochRow;
+    type Row = TrainingRow;
     type Detail = BatchRow;
     type Data = DataSet;
     type Supplies = RawFiles;
@@ -116,20 +116,20 @@ impl Study for Training {
         bench.train(at, runner, visit).map(|()| true)
     }
 
-    fn failed(bench: &Bench<Self>, at: &VisitTo<Self>, error: &Error) -> EpochRow {
-        EpochRow { status: Status::of(error), error: Some(error.to_string()), ..bench.row(at) }
+    fn failed(bench: &Bench<Self>, at: &VisitTo<Self>, error: &Error) -> TrainingRow {
+        TrainingRow { status: Status::of(error), error: Some(error.to_string()), ..bench.row(at) }
     }
 
     fn stops_at_an_error(&self) -> bool {
         self.loader.on_error == OnError::Stop
     }
 
-    fn remarks(rows: &[EpochRow]) -> Option<String> {
+    fn remarks(rows: &[TrainingRow]) -> Option<String> {
         // Every block leaves out the same ones.
         rows.first().filter(|row| row.block == 0).and_then(|_| left_out(rows))
     }
 
-    fn figure(rows: &[EpochRow]) -> Option<String> {
+    fn figure(rows: &[TrainingRow]) -> Option<String> {
         rows.iter().rev().find(|row| !row.warmup).and_then(|row| row.epoch_time_s).map(human::seconds)
     }
 
@@ -199,7 +199,7 @@ fn check_batches(batch_size: usize, loader: &Loading, data: &DataSet) -> Result<
 }
 
 /// Which examples each epoch of a visit went without: how many, and the first of each part by name.
-fn left_out(epochs: &[EpochRow]) -> Option<String> {
+fn left_out(epochs: &[TrainingRow]) -> Option<String> {
     let counted = || epochs.iter().filter(|row| !row.warmup && row.epoch_time_s.is_some());
     let skipped = counted().map(|row| row.skipped).max().unwrap_or(0);
     let tested = counted().filter_map(|row| row.test_skipped).max().unwrap_or(0);

@@ -279,7 +279,7 @@ fn than(gain: f64) -> String {
 mod tests {
     use super::*;
     use crate::report::Style;
-    use crate::study::training::EpochRow;
+    use crate::study::training::TrainingRow;
     use crate::study::training::results::tests::row;
 
     fn study() -> Results {
@@ -332,7 +332,7 @@ mod tests {
     #[test]
     fn epochs_of_unequal_length_are_compared_by_their_examples() {
         // 9 ms and 10 ms for an example.
-        let of = |batch, block, examples, seconds| EpochRow { examples, ..row(batch, 0, block, seconds) };
+        let of = |batch, block, examples, seconds| TrainingRow { examples, ..row(batch, 0, block, seconds) };
         let rows = [of(50, 0, 200, 1.8), of(50, 1, 200, 1.8), of(120, 0, 120, 1.2), of(120, 1, 120, 1.2)];
         let study = Results::of(&rows);
         assert_eq!(
@@ -346,7 +346,7 @@ mod tests {
 
     #[test]
     fn a_gain_beyond_the_waiting_is_not_the_loaders() {
-        let waits = |workers, block, seconds| EpochRow {
+        let waits = |workers, block, seconds| TrainingRow {
             wait_time_s: Some(0.017 * seconds),
             ..row(64, workers, block, seconds)
         };
@@ -369,7 +369,7 @@ mod tests {
         // A gain of a third is not the loader's where it takes 0.2 %.
         let waits = |batch, workers, share: f64| {
             let seconds = if workers == 0 { 15.0 } else { 10.0 };
-            EpochRow { wait_time_s: Some(seconds * share), ..row(batch, workers, 0, seconds) }
+            TrainingRow { wait_time_s: Some(seconds * share), ..row(batch, workers, 0, seconds) }
         };
         let hardly = |batch, share| [waits(batch, 0, share), waits(batch, 2, share)];
         let said = |rows: Vec<_>| advice(&Results::of(&rows));

@@ -5,7 +5,7 @@ use crate::store::{AxisValues, CounterValues, Status, on_shelf};
 
 table! {
     /// One epoch of a training, or the warm-up before it: a row of `epochs.parquet`.
-    EpochRow {
+    TrainingRow {
         run_id: String, "", "The run: name, start time, process, a random number.";
         engine: String, "", "What executed the training, by its name in the spec.";
         device: String, "", "cpu, cuda:0, ...";
@@ -67,6 +67,6 @@ table! {
 }
 
 on_shelf! {
-    EpochRow: Training, 0, visit;
+    TrainingRow: Training, 0, visit;
     BatchRow: Training, 1, visit;
 }

@@ -1,6 +1,6 @@
 //! What a user should know about the epochs of a training.
 
-use super::EpochRow;
+use super::TrainingRow;
 use super::results::{CellEpochs, Results};
 use crate::report::Warning;
 use crate::study::warning::{failed, not_finite, were};
@@ -10,7 +10,7 @@ use crate::units::human;
 pub fn warnings(study: &Results) -> Vec<Warning> {
     let all = [
         outlying(study),
-        failed::<EpochRow>(&study.failed),
+        failed::<TrainingRow>(&study.failed),
         skipped(study.skipped as usize, "example", |examples, were| {
             format!("{examples} could not be read and {were} left out")
         }),
@@ -69,7 +69,7 @@ mod tests {
     #[test]
     fn examples_that_were_left_out_are_counted() {
         let said = |skipped| {
-            let warnings = warnings(&Results::of(&[EpochRow { skipped, ..row(64, 0, 0, 10.0) }]));
+            let warnings = warnings(&Results::of(&[TrainingRow { skipped, ..row(64, 0, 0, 10.0) }]));
             assert!(warnings[0].remedy().starts_with("the first of them is named"), "{}", warnings[0].remedy());
             warnings[0].to_string()
         };
