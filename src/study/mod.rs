@@ -25,6 +25,7 @@ pub use told::{Told, told};
 
 use crate::engine::open::Engines;
 use crate::error::{Error, Kind, Result};
+use crate::kinds::StudyKind;
 use crate::run::RowContext;
 use crate::spec::Subject;
 use crate::store::{RunDirectory, Status, Stored};
@@ -32,6 +33,7 @@ use series::Origin;
 
 /// One kind of study.
 pub trait Study: Clone {
+    const KIND: StudyKind;
     /// The errors that are about one cell: it fails, and the study goes on with the others.
     const OF_A_CELL: &'static [Kind];
     /// What varies between cells beside the step.
@@ -56,8 +58,15 @@ pub trait Study: Clone {
     /// The seed and the time limit, which the command line may replace.
     fn limits(&mut self) -> (&mut u64, &mut f64);
 
+    /// Adds the sections that only its spec has.
+    fn write_own(&self, out: &mut String);
+
     /// The full resolved spec; parsing it again gives an equal study.
-    fn to_toml(&self) -> String;
+    fn to_toml(&self) -> String {
+        let mut out = self.subject().write(Self::KIND);
+        self.write_own(&mut out);
+        out
+    }
 
     /// How much is measured, in a sentence.
     fn size(&self) -> String;

@@ -24,8 +24,10 @@ use crate::engine::data::{self, PeaksPoint, side};
 use crate::engine::open::Engines;
 use crate::engine::{Settings, Step, Workload};
 use crate::error::{Error, Kind, Result};
+use crate::kinds::StudyKind;
 use crate::run::{RowContext, row_of_cell};
 use crate::settings::Examples;
+use crate::spec::keys::Table;
 use crate::spec::plan::networks;
 use crate::spec::{Order, Subject};
 use crate::store::{RunDirectory, Status, rows_of};
@@ -38,6 +40,7 @@ const MOST_STORED: usize = 200;
 visited!(FitRow,);
 
 impl Study for Fit {
+    const KIND: StudyKind = StudyKind::Fit;
     const OF_A_CELL: &'static [Kind] = &[Kind::OutOfMemory, Kind::Engine];
     type Beside = ();
     type Row = FitRow;
@@ -63,8 +66,8 @@ impl Study for Fit {
         (&mut self.measure.seed, &mut self.measure.time_limit_s)
     }
 
-    fn to_toml(&self) -> String {
-        Self::to_toml(self)
+    fn write_own(&self, out: &mut String) {
+        self.measure.write(out);
     }
 
     fn size(&self) -> String {

@@ -37,8 +37,10 @@ use crate::device::root::FilesystemRoot;
 use crate::device::storage::Storage;
 use crate::engine::open::Engines;
 use crate::error::{Error, Kind, Result};
+use crate::kinds::StudyKind;
 use crate::run::RowContext;
 use crate::spec::Subject;
+use crate::spec::keys::Table;
 use crate::store::{RunDirectory, Status};
 use crate::study::course::rows_that_count;
 use crate::study::training::spec::OnError;
@@ -55,6 +57,7 @@ pub struct Supplies {
 }
 
 impl Study for Pipeline {
+    const KIND: StudyKind = StudyKind::Pipeline;
     const OF_A_CELL: &'static [Kind] = &[Kind::OutOfMemory, Kind::Engine, Kind::Data, Kind::Io];
     type Beside = Source;
     type Row = PipelineRow;
@@ -80,8 +83,10 @@ impl Study for Pipeline {
         (&mut self.measure.seed, &mut self.measure.time_limit_s)
     }
 
-    fn to_toml(&self) -> String {
-        Self::to_toml(self)
+    fn write_own(&self, out: &mut String) {
+        self.data.write(out);
+        self.loader.write(out);
+        self.measure.write(out);
     }
 
     fn size(&self) -> String {

@@ -11,10 +11,10 @@
 use std::path::PathBuf;
 
 use crate::error::{Error, Result};
-use crate::kinds::StudyKind;
 use crate::settings::{EngineName, named};
 use crate::spec::keys::{Table, count, keys, list, name, path, seed, time, time_limit};
 use crate::spec::{Input, Section, Subject, Usual, refuse_many};
+use crate::study::Study;
 use crate::study::training::spec::OnError;
 
 /// A study of the input pipeline.
@@ -98,7 +98,7 @@ const WINDOW: &str = "a time from \"1ms\" to \"10min\", such as \"100ms\"";
 
 /// An engine that our loader feeds.
 const USUAL: Usual = Usual {
-    kind: StudyKind::Pipeline,
+    kind: Pipeline::KIND,
     model: None,
     input: Input::FromData,
     batch_size: 32,
@@ -128,15 +128,6 @@ impl Pipeline {
         }
         refuse_many(pipeline.cell_count(), origin)?;
         Ok(pipeline)
-    }
-
-    /// The full resolved spec; parsing it again gives an equal study.
-    pub fn to_toml(&self) -> String {
-        let mut out = self.subject.write(USUAL.kind);
-        self.data.write(&mut out);
-        self.loader.write(&mut out);
-        self.measure.write(&mut out);
-        out
     }
 
     /// The number of cells.

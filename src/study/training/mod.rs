@@ -28,8 +28,10 @@ use super::{Bench, Cell, Course, Plan, Study, Told, Visit, VisitTo, visited};
 use crate::data::{self, DataSet};
 use crate::engine::open::Engines;
 use crate::error::{Error, Kind, Result};
+use crate::kinds::StudyKind;
 use crate::run::RowContext;
 use crate::spec::Subject;
+use crate::spec::keys::Table;
 use crate::store::{RunDirectory, Status};
 use crate::units::human;
 use epoch::Runner;
@@ -40,6 +42,7 @@ use spec::{Loading, OnError};
 visited!(TrainingRow, block);
 
 impl Study for Training {
+    const KIND: StudyKind = StudyKind::Training;
     const OF_A_CELL: &'static [Kind] = &[Kind::OutOfMemory, Kind::Engine, Kind::Data];
     type Beside = Loader;
     type Row = TrainingRow;
@@ -65,8 +68,10 @@ impl Study for Training {
         (&mut self.measure.seed, &mut self.measure.time_limit_s)
     }
 
-    fn to_toml(&self) -> String {
-        Self::to_toml(self)
+    fn write_own(&self, out: &mut String) {
+        self.data.write(out);
+        self.loader.write(out);
+        self.measure.write(out);
     }
 
     fn size(&self) -> String {
