@@ -197,10 +197,7 @@ fn read_all(args: &RunArgs) -> Result<Vec<Spec>> {
 }
 
 fn run_path(args: &RunArgs, spec: &Spec, count: usize) -> PathBuf {
-    let name = match spec {
-        Spec::Sweep(experiment) => experiment.run_name(),
-        other => other.name().to_owned(),
-    };
+    let name = spec.run_name();
     match &args.out {
         Some(out) if count == 1 => out.clone(),
         Some(out) => out.join(name),

@@ -41,10 +41,10 @@ macro_rules! studies {
             }
 
             /// Names the run directory.
-            pub fn name(&self) -> &str {
+            pub fn run_name(&self) -> String {
                 match self {
-                    Self::Sweep(experiment) => &experiment.name,
-                    $(Self::$kind(study) => &study.subject().name),+
+                    Self::Sweep(experiment) => experiment.run_name(),
+                    $(Self::$kind(study) => study.subject().name.clone()),+
                 }
             }
 
