@@ -53,6 +53,7 @@ pub mod device;
 pub mod engine;
 pub mod fleet;
 pub mod foreign;
+pub mod kinds;
 pub mod measure;
 pub mod page;
 pub mod predict;

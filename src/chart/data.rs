@@ -259,20 +259,20 @@ pub struct Stack {
 }
 
 #[derive(Clone, Debug, PartialEq)]
-pub struct Fits {
+pub struct FitChart {
     pub title: String,
     pub summary: String,
     /// Side by side; none where no engine gave a surface.
-    pub reliefs: Vec<Relief>,
+    pub surfaces: Vec<FitSurface>,
     /// Losses by updates, above 0 both.
     pub losses: Vec<Line>,
     pub caption: Vec<String>,
 }
 
 #[derive(Clone, Debug, PartialEq)]
-pub struct Relief {
+pub struct FitSurface {
     pub title: String,
-    pub points: Vec<ReliefPoint>,
+    pub points: Vec<FitPoint>,
     /// The square is [-reach, reach]^2.
     pub reach: f64,
     /// The ends of the vertical axis.
@@ -284,7 +284,7 @@ pub struct Relief {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct ReliefPoint {
+pub struct FitPoint {
     pub row: usize,
     pub column: usize,
     pub x: f64,

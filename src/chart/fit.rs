@@ -1,7 +1,7 @@
 //! A study of fits on one page: the training set, the fitted surface and the error in perspective, and below them the losses.
 
 use super::axis::{Axis, Scale};
-use super::data::{Fits, Quantity, Relief, ReliefPoint};
+use super::data::{FitChart, FitPoint, FitSurface, Quantity};
 use super::frame::{self, LegendEntry, MARGIN, Mark};
 use super::geometry::{Position, Rect};
 use super::palette::{AXIS, BLUE, Color, MUTED, RUNS, TEXT, VERMILLION, WHITE};
@@ -10,31 +10,31 @@ use super::scene::{Anchor, Font, Scene};
 use crate::units::human;
 
 const WIDTH: f64 = 1140.0;
-const RELIEF_HEIGHT: f64 = 264.0;
+const SURFACE_HEIGHT: f64 = 264.0;
 const LOSS_HEIGHT: f64 = 260.0;
 /// The view: turned about the vertical axis, and from above.
 const TURN: f64 = -0.65;
 const TILT: f64 = 0.55;
 /// The height of the box over the length of its half side.
-const RELIEF: f64 = 1.35;
+const ELEVATION: f64 = 1.35;
 /// The most patches along a side; rows and columns of a larger surface are left out.
 const MOST_PATCHES: usize = 40;
 /// The anchors of viridis, which stays in order without colours (Smith and van der Walt, matplotlib 2015).
 const HEIGHTS: [[f64; 3]; 5] =
     [[68.0, 1.0, 84.0], [59.0, 82.0, 139.0], [33.0, 145.0, 140.0], [94.0, 201.0, 98.0], [253.0, 231.0, 37.0]];
 
-pub fn scene(chart: &Fits) -> Scene {
+pub fn scene(chart: &FitChart) -> Scene {
     let mut scene = Scene::new(WIDTH, 0.0, &chart.title);
     let keys: Vec<LegendEntry> =
         vec![(Mark::Line(MUTED), "loss curves: every fit of a seed begins with the same parameters".to_owned())];
     let mut top = frame::header(&mut scene, &chart.title, &chart.summary, &keys) + 30.0;
-    if !chart.reliefs.is_empty() {
-        let width = (WIDTH - 2.0 * MARGIN) / chart.reliefs.len() as f64;
-        for (number, relief) in chart.reliefs.iter().enumerate() {
+    if !chart.surfaces.is_empty() {
+        let width = (WIDTH - 2.0 * MARGIN) / chart.surfaces.len() as f64;
+        for (number, surface) in chart.surfaces.iter().enumerate() {
             let left = MARGIN + number as f64 * width;
-            draw_relief(&mut scene, relief, Rect { left, right: left + width, top, bottom: top + RELIEF_HEIGHT });
+            draw_surface(&mut scene, surface, Rect { left, right: left + width, top, bottom: top + SURFACE_HEIGHT });
         }
-        top += RELIEF_HEIGHT + 44.0;
+        top += SURFACE_HEIGHT + 44.0;
     }
     let bottom = draw_losses(&mut scene, chart, top);
     frame::caption(&mut scene, bottom + 72.0, &chart.caption);
@@ -62,29 +62,30 @@ impl View {
 
     fn at(&self, x: f64, y: f64, z: f64) -> Position {
         let across = x * TURN.cos() - y * TURN.sin();
-        let down = Self::depth(x, y) * TILT.sin() - z * RELIEF * TILT.cos();
+        let down = Self::depth(x, y) * TILT.sin() - z * ELEVATION * TILT.cos();
         (self.center.0 + self.scale * across, self.center.1 + self.scale * down)
     }
 }
 
-fn draw_relief(scene: &mut Scene, relief: &Relief, area: Rect) {
+fn draw_surface(scene: &mut Scene, surface: &FitSurface, area: Rect) {
     let view = View::of(&area);
-    scene.text(relief.title.as_str(), (area.left, area.top), Anchor::Left, Font::bold(TICK_SIZE, TEXT));
-    let span = (relief.high - relief.low).max(f64::MIN_POSITIVE);
-    let level = |value: f64| ((value - relief.low) / span).clamp(0.0, 1.0);
-    let color = |value: f64| if relief.signed { signed(value, relief.low, relief.high) } else { height(level(value)) };
-    draw_box(scene, &view, relief);
-    let place = |point: &ReliefPoint| (point.x / relief.reach, point.y / relief.reach, level(point.z));
-    if relief.dots {
-        let dot = |point: &ReliefPoint| {
+    scene.text(surface.title.as_str(), (area.left, area.top), Anchor::Left, Font::bold(TICK_SIZE, TEXT));
+    let span = (surface.high - surface.low).max(f64::MIN_POSITIVE);
+    let level = |value: f64| ((value - surface.low) / span).clamp(0.0, 1.0);
+    let color =
+        |value: f64| if surface.signed { signed(value, surface.low, surface.high) } else { height(level(value)) };
+    draw_box(scene, &view, surface);
+    let place = |point: &FitPoint| (point.x / surface.reach, point.y / surface.reach, level(point.z));
+    if surface.dots {
+        let dot = |point: &FitPoint| {
             let (x, y, z) = place(point);
             (View::depth(x, y), (view.at(x, y, z), color(point.z)))
         };
-        let dots = relief.points.iter().map(dot).collect();
+        let dots = surface.points.iter().map(dot).collect();
         from_far_to_near(dots).for_each(|(at, color)| scene.disc(at, 1.7, color));
         return;
     }
-    for (corners, color) in patches(relief, &view, &place, &color) {
+    for (corners, color) in patches(surface, &view, &place, &color) {
         let mut outline = corners.clone();
         outline.push(corners[0]);
         scene.polygon(corners, color);
@@ -100,15 +101,15 @@ fn from_far_to_near<T>(mut all: Vec<(f64, T)>) -> impl Iterator<Item = T> {
 
 /// The corners and the colour of each quadrilateral of the surface, from the farthest to the nearest.
 fn patches(
-    relief: &Relief,
+    surface: &FitSurface,
     view: &View,
-    place: &dyn Fn(&ReliefPoint) -> (f64, f64, f64),
+    place: &dyn Fn(&FitPoint) -> (f64, f64, f64),
     color: &dyn Fn(f64) -> Color,
 ) -> impl Iterator<Item = (Vec<Position>, Color)> {
-    let side = relief.points.iter().map(|point| point.row.max(point.column) + 1).max().unwrap_or(0);
+    let side = surface.points.iter().map(|point| point.row.max(point.column) + 1).max().unwrap_or(0);
     let stride = side.saturating_sub(1).div_ceil(MOST_PATCHES).max(1);
-    let mut grid: Vec<Option<&ReliefPoint>> = vec![None; side * side];
-    relief.points.iter().for_each(|point| grid[point.row * side + point.column] = Some(point));
+    let mut grid: Vec<Option<&FitPoint>> = vec![None; side * side];
+    surface.points.iter().for_each(|point| grid[point.row * side + point.column] = Some(point));
     // The last row and column are kept, so that the surface reaches its edge.
     let mut lines: Vec<usize> = (0..side).step_by(stride).collect();
     if lines.last().is_some_and(|last| last + 1 < side) {
@@ -121,7 +122,7 @@ fn patches(
                 [(0, 0), (0, 1), (1, 1), (1, 0)].map(|(row, column)| grid[rows[row] * side + columns[column]]);
             let [Some(a), Some(b), Some(c), Some(d)] = corners else { continue };
             let around = [a, b, c, d];
-            let mean = |value: &dyn Fn(&ReliefPoint) -> f64| around.iter().map(|point| value(point)).sum::<f64>() / 4.0;
+            let mean = |value: &dyn Fn(&FitPoint) -> f64| around.iter().map(|point| value(point)).sum::<f64>() / 4.0;
             let corners = around.iter().map(|point| {
                 let (x, y, z) = place(point);
                 view.at(x, y, z)
@@ -134,18 +135,18 @@ fn patches(
 }
 
 /// The floor, the vertical axis at its left corner, and the names of the axes.
-fn draw_box(scene: &mut Scene, view: &View, relief: &Relief) {
+fn draw_box(scene: &mut Scene, view: &View, surface: &FitSurface) {
     let corners = [(-1.0, -1.0), (1.0, -1.0), (1.0, 1.0), (-1.0, 1.0), (-1.0, -1.0)];
     scene.line(corners.iter().map(|&(x, y)| view.at(x, y, 0.0)).collect(), 0.8, AXIS);
     let small = Font::regular(TICK_SIZE - 1.0, TEXT);
     let leftmost = corners[..4].iter().min_by(|a, b| view.at(a.0, a.1, 0.0).0.total_cmp(&view.at(b.0, b.1, 0.0).0));
     let &(x, y) = leftmost.unwrap_or(&corners[0]);
     scene.line(vec![view.at(x, y, 0.0), view.at(x, y, 1.0)], 0.8, AXIS);
-    for (z, value) in [(0.0, relief.low), (1.0, relief.high)] {
+    for (z, value) in [(0.0, surface.low), (1.0, surface.high)] {
         let at = view.at(x, y, z);
         scene.text(human::digits(value), (at.0 - 5.0, at.1 + 4.0), Anchor::Right, small);
     }
-    let reach = human::batch_size(relief.reach);
+    let reach = human::batch_size(surface.reach);
     for (name, middle) in [("x", (0.0, 1.0)), ("y", (-1.0, 0.0))] {
         let (px, py) = view.at(1.12 * middle.0, 1.12 * middle.1, 0.0);
         let anchor = if name == "x" { Anchor::Left } else { Anchor::Right };
@@ -169,7 +170,7 @@ fn signed(value: f64, low: f64, high: f64) -> Color {
 }
 
 /// Losses on logarithmic axes; gives where the panel ends.
-fn draw_losses(scene: &mut Scene, chart: &Fits, top: f64) -> f64 {
+fn draw_losses(scene: &mut Scene, chart: &FitChart, top: f64) -> f64 {
     let area =
         Rect { left: MARGIN + 62.0, right: WIDTH - widest_name(&chart.losses) - 36.0, top, bottom: top + LOSS_HEIGHT };
     let points = || chart.losses.iter().flat_map(|line| &line.points);
@@ -193,25 +194,25 @@ mod tests {
     use super::super::scene::Primitive;
     use super::*;
 
-    fn relief(side: usize, dots: bool) -> Relief {
+    fn surface(side: usize, dots: bool) -> FitSurface {
         let point = |n: usize| {
             let (row, column) = (n / side, n % side);
             let along = |place: usize| 6.0 * place as f64 / (side - 1) as f64 - 3.0;
-            ReliefPoint { row, column, x: along(column), y: along(row), z: along(row) + 3.0 }
+            FitPoint { row, column, x: along(column), y: along(row), z: along(row) + 3.0 }
         };
         let points = (0..side * side).map(point).collect();
-        Relief { title: "Fit".into(), points, reach: 3.0, low: 0.0, high: 6.0, signed: false, dots }
+        FitSurface { title: "Fit".into(), points, reach: 3.0, low: 0.0, high: 6.0, signed: false, dots }
     }
 
-    fn drawn(relief: &Relief) -> Scene {
+    fn drawn(surface: &FitSurface) -> Scene {
         let mut scene = Scene::new(400.0, 300.0, "");
-        draw_relief(&mut scene, relief, Rect { left: 0.0, right: 380.0, top: 0.0, bottom: 300.0 });
+        draw_surface(&mut scene, surface, Rect { left: 0.0, right: 380.0, top: 0.0, bottom: 300.0 });
         scene
     }
 
     #[test]
     fn patches_are_painted_from_the_far_corner_to_the_near_one_and_stay_inside() {
-        let scene = drawn(&relief(5, false));
+        let scene = drawn(&surface(5, false));
         let polygons: Vec<&Vec<Position>> = scene
             .primitives
             .iter()
@@ -235,12 +236,12 @@ mod tests {
 
     #[test]
     fn a_large_grid_is_thinned_and_keeps_its_edge() {
-        let polygons = |relief: &Relief| {
-            drawn(relief).primitives.iter().filter(|p| matches!(p, Primitive::Polygon { .. })).count()
+        let polygons = |surface: &FitSurface| {
+            drawn(surface).primitives.iter().filter(|p| matches!(p, Primitive::Polygon { .. })).count()
         };
-        let side = polygons(&relief(200, false)).isqrt();
+        let side = polygons(&surface(200, false)).isqrt();
         assert!((MOST_PATCHES - 8..=MOST_PATCHES + 1).contains(&side), "{side}");
-        assert_eq!(polygons(&relief(200, true)), 0);
+        assert_eq!(polygons(&surface(200, true)), 0);
     }
 
     #[test]

@@ -40,11 +40,10 @@ pub enum Chart {
     StepTime(StepTime),
     Runs(Runs),
     Timeline(Timeline),
-    Training(StudyChart),
+    Study(StudyChart),
     Prediction(Prediction),
-    Feeding(StudyChart),
     Crossings(Crossings),
-    Fits(Fits),
+    Fit(FitChart),
     Stacked(Stacked),
 }
 
@@ -87,10 +86,10 @@ impl Chart {
             Self::StepTime(chart) => &mut chart.title,
             Self::Runs(chart) => &mut chart.title,
             Self::Timeline(chart) => &mut chart.title,
-            Self::Training(chart) | Self::Feeding(chart) => &mut chart.title,
+            Self::Study(chart) => &mut chart.title,
             Self::Prediction(chart) => &mut chart.title,
             Self::Crossings(chart) => &mut chart.title,
-            Self::Fits(chart) => &mut chart.title,
+            Self::Fit(chart) => &mut chart.title,
             Self::Stacked(chart) => &mut chart.title,
         }
     }
@@ -101,10 +100,10 @@ impl Chart {
             Self::StepTime(chart) => step_time::scene(chart, None),
             Self::Runs(chart) => step_time::runs(chart),
             Self::Timeline(chart) => honesty::scene(chart),
-            Self::Training(chart) | Self::Feeding(chart) => study::scene(chart),
+            Self::Study(chart) => study::scene(chart),
             Self::Prediction(chart) => prediction::scene(chart),
             Self::Crossings(chart) => crossover::scene(chart),
-            Self::Fits(chart) => fit::scene(chart),
+            Self::Fit(chart) => fit::scene(chart),
             Self::Stacked(chart) => stacked::scene(chart),
         }
     }

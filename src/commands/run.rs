@@ -17,6 +17,7 @@ use batchstep::engine::automatic::First;
 use batchstep::engine::open::{DeviceChoice, Engines};
 use batchstep::engine::own::StepHost;
 use batchstep::error::{Error, Kind, Result};
+use batchstep::kinds::StudyKind;
 use batchstep::os::atomic;
 use batchstep::os::child;
 use batchstep::os::look;
@@ -28,9 +29,9 @@ use batchstep::run::processors::{Kept, QuietProcessors};
 use batchstep::run::{self as sweep, History, Outcome, RowContext, Sweep};
 use batchstep::settings::EngineName;
 use batchstep::spec::plan::Plan;
-use batchstep::spec::{Experiment, Shard, StudyKind};
+use batchstep::spec::{Experiment, Shard};
 use batchstep::store::{Begin, Opened, RunDirectory, StepRow, files};
-use batchstep::study::{Spec, Study};
+use batchstep::study::{Runner, Spec, Study};
 use batchstep::units::Share;
 
 use super::evidence::Evidence;
@@ -101,18 +102,30 @@ pub fn run(args: &RunArgs) -> Result<Exit> {
             details: args.details,
             begun: None,
         };
-        exit = exit.worse(match spec {
-            Spec::Sweep(experiment) if args.dry_run => dry_run(experiment)?,
-            Spec::Sweep(experiment) => Session { experiment, how, left_out: None }.run()?,
-            Spec::Training(spec) => study::run(&**spec, how, args.dry_run)?,
-            Spec::Pipeline(spec) => study::run(&**spec, how, args.dry_run)?,
-            Spec::Fit(spec) => study::run(&**spec, how, args.dry_run)?,
-        });
+        exit = exit.worse(spec.run_by(Run { how, dry: args.dry_run })?);
         if interrupted.load(Ordering::Relaxed) {
             break;
         }
     }
     Ok(exit)
+}
+
+/// A spec that is being run, or only said how much it would measure.
+struct Run<'a> {
+    how: How<'a>,
+    dry: bool,
+}
+
+impl Runner for Run<'_> {
+    type Output = Result<Exit>;
+
+    fn sweep(self, experiment: &Experiment) -> Result<Exit> {
+        if self.dry { dry_run(experiment) } else { Session { experiment, how: self.how, left_out: None }.run() }
+    }
+
+    fn study<S: Study>(self, study: &S) -> Result<Exit> {
+        study::run(study, self.how, self.dry)
+    }
 }
 
 /// Runs `experiment` anew into `path`, where its files are still those of `begun`.
@@ -170,35 +183,21 @@ fn read_all(args: &RunArgs) -> Result<Vec<Spec>> {
                 return Err(Error::spec(what).at(path.display().to_string()));
             }
         }
-        match &mut spec {
-            Spec::Sweep(experiment) => {
-                let measure = &mut experiment.measure;
-                measure.seed = args.seed.unwrap_or(measure.seed);
-                measure.shard = shard.or(measure.shard);
-                measure.time_limit_s = time.unwrap_or(measure.time_limit_s);
-                measure.smallest_jump = smallest_jump.unwrap_or(measure.smallest_jump);
-            }
-            Spec::Training(spec) => limit(&mut **spec, args.seed, time),
-            Spec::Pipeline(spec) => limit(&mut **spec, args.seed, time),
-            Spec::Fit(spec) => limit(&mut **spec, args.seed, time),
+        let (own_seed, own_time) = spec.limits();
+        *own_seed = args.seed.unwrap_or(*own_seed);
+        *own_time = time.unwrap_or(*own_time);
+        if let Spec::Sweep(experiment) = &mut spec {
+            let measure = &mut experiment.measure;
+            measure.shard = shard.or(measure.shard);
+            measure.smallest_jump = smallest_jump.unwrap_or(measure.smallest_jump);
         }
         Ok(spec)
     };
     args.specs.iter().map(read).collect()
 }
 
-/// What the command line says in place of a study's spec.
-fn limit(study: &mut impl Study, seed: Option<u64>, time_limit_s: Option<f64>) {
-    let (own_seed, own_limit) = study.limits();
-    *own_seed = seed.unwrap_or(*own_seed);
-    *own_limit = time_limit_s.unwrap_or(*own_limit);
-}
-
 fn run_path(args: &RunArgs, spec: &Spec, count: usize) -> PathBuf {
-    let name = match spec {
-        Spec::Sweep(experiment) => experiment.run_name(),
-        other => other.name().to_owned(),
-    };
+    let name = spec.run_name();
     match &args.out {
         Some(out) if count == 1 => out.clone(),
         Some(out) => out.join(name),

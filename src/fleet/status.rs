@@ -6,10 +6,11 @@ use std::time::SystemTime;
 use serde::Serialize;
 
 use crate::error::Result;
+use crate::kinds::StudyKind;
 use crate::os::look;
 use crate::settings::named;
 use crate::spec::plan::Plan;
-use crate::spec::{Experiment, StudyKind, parse_as};
+use crate::spec::{Experiment, parse_as};
 use crate::store::{Beginning, Extent, MergedDirectory, RunDirectory, files};
 
 /// A run that has stored nothing for this long may have died. It is longer than most visits take, and longer than a
@@ -98,7 +99,7 @@ fn last_change(path: &Path) -> Option<SystemTime> {
     let parts = path.join(files::PARTS);
     let thousands = std::fs::read_dir(&parts).into_iter().flatten().filter_map(|entry| Some(entry.ok()?.path()));
     let folders = thousands.filter(|path| path.is_dir());
-    let tables = [files::STEPS, files::EPOCHS, files::PIPELINE, files::FIT].map(|table| path.join(table));
+    let tables = StudyKind::ALL.iter().map(|kind| path.join(kind.visits().table));
     let all = folders.chain([parts.clone()]).chain(tables);
     all.filter_map(|path| path.metadata().ok()?.modified().ok()).max()
 }

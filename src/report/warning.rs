@@ -6,19 +6,14 @@ use std::path::Path;
 use serde::{Deserialize, Serialize, Serializer};
 use serde_json::Value;
 
+use super::Style;
 use super::entries::positions;
 use super::style::Look;
-use super::{Style, shortened};
 use crate::detect::Early;
 use crate::units::human;
 
-/// Files that a warning names.
-const MOST_NAMED: usize = 4;
-
 /// Part of the message about a changed file. It ends a run as a lost device does, but the device works.
 const WAS_CHANGED: &str = "was changed while the run measured it";
-
-const FIRST_EXAMPLE: &str = "the first of them is named in the column `error` of epochs.parquet";
 
 /// A warning. In JSON its `kind` and its numbers, as a run keeps them.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -75,30 +70,10 @@ pub enum Warning {
     NanLoss { steps: usize, visits_from_start: usize },
     /// Visits in which the step time never became steady.
     Unsteady { visits: usize },
-    /// Cells with epochs far from their others; one of them by name.
-    OutlyingEpochs { cells: usize, first: String, in_first_block: bool },
-    /// Cells of a training that failed, with the message of the first.
-    FailedEpochs { cells: usize, first: String },
-    /// Examples that could not be read, each counted once.
-    SkippedExamples { examples: usize },
-    /// Test examples that could not be read, each counted once.
-    SkippedTests { examples: usize },
-    /// Epochs in which the loss was infinite or not a number.
-    NanEpochs { epochs: usize },
     /// The time limit came before the last repetition.
     OutOfTime { visits: usize, of: usize },
-    /// Cells of a study of the input pipeline that failed, with the message of the first.
-    FailedPipelines { cells: usize, first: String },
-    /// Images of such a study that could not be read: each with its name and the reason.
-    SkippedImages { why: Vec<String> },
-    /// Cells whose files were to come from the storage device and came from memory.
-    NotCold { cells: usize, first: String },
-    /// Cells whose rate is farther than a tenth from the predicted one.
-    Unpredicted { cells: usize, of: usize },
-    /// Fits that failed, with the message of the first.
-    FailedFits { cells: usize, first: String },
-    /// Fits whose losses part early from those of the same seed, and the first of them.
-    LossesDiffer { fits: usize, first: String },
+    /// What one kind of study warns of, in its own words.
+    OfStudy { message: String, remedy: String },
     /// A training ended early, as its spec asks for.
     Stopped { message: String },
 }
@@ -113,10 +88,8 @@ impl Warning {
     fn said(&self) -> (String, &str) {
         let counted = |number: usize, noun: &str| human::counted(number as u64, noun);
         let count = |number: usize| human::count(number as u64);
-        let [are, were] =
-            [["is", "are"], ["was", "were"]].map(|verbs| move |number: usize| verbs[usize::from(number != 1)]);
+        let are = |number: usize| if number == 1 { "is" } else { "are" };
         let line = |text: &str| text.lines().next().unwrap_or_default().to_owned();
-        let failed = |cells: usize, first: &str| format!("{} failed: {}", counted(cells, "cell"), line(first));
         match self {
             Self::TooEarly { blocks, of, go_on } => {
                 (format!("{}: jumps are not reported yet", Early { blocks: *blocks, of: *of }), go_on)
@@ -242,76 +215,11 @@ impl Warning {
                 format!("the step time never became steady in {}", counted(*visits, "visit")),
                 "see the honesty chart; something else may be using the machine",
             ),
-            Self::OutlyingEpochs { cells, first, in_first_block } => {
-                let epochs = if *cells == 1 { "an epoch is" } else { "epochs are" };
-                let (place, remedy) = if *in_first_block {
-                    (
-                        ", only in the first block",
-                        "raise `warmup_steps` in [measure], or repeat the run once the data are in memory",
-                    )
-                } else {
-                    ("", "repeat the run while nothing else uses the machine, or raise `repetitions`")
-                };
-                let cells = counted(*cells, "cell");
-                (format!("in {cells}, {epochs} far from the others of the same cell{place}: {first}"), remedy)
-            }
-            Self::FailedEpochs { cells, first } => {
-                (failed(*cells, first), "the reasons are in the column `error` of epochs.parquet")
-            }
-            Self::FailedPipelines { cells, first } => {
-                (failed(*cells, first), "the reasons are in the column `error` of pipeline.parquet")
-            }
-            Self::FailedFits { cells, first } => {
-                (failed(*cells, first), "the reasons are in the column `error` of fit.parquet")
-            }
-            Self::SkippedExamples { examples } => (
-                format!("{} could not be read and {} left out", counted(*examples, "example"), were(*examples)),
-                FIRST_EXAMPLE,
-            ),
-            Self::SkippedTests { examples } => {
-                let examples = counted(*examples, "test example");
-                (format!("{examples} could not be read: the accuracy is that of the others"), FIRST_EXAMPLE)
-            }
-            Self::NanEpochs { epochs } => (
-                format!("the loss was not a finite number in {}", counted(*epochs, "epoch")),
-                "lower `learning_rate` in [train]; the times stand, but computing with NaN can take other paths",
-            ),
             Self::OutOfTime { visits, of } => (
                 format!("the time limit was reached after {} of {}", count(*visits), counted(*of, "visit")),
                 "continue with `--resume` and a longer `--time`; every finished visit is kept",
             ),
-            Self::SkippedImages { why } => {
-                let (images, were) = (counted(why.len(), "image"), were(why.len()));
-                let named = shortened(why.iter().cloned(), MOST_NAMED);
-                (
-                    format!("{images} could not be read and {were} left out: {}", named.join("; ")),
-                    "all of them are in `pipeline.json`; replace the files, or make them an error with `on_error = \"fail\"` in [loader]",
-                )
-            }
-            Self::NotCold { cells, first } => (
-                format!(
-                    "the files of {} were not cold: they came from memory; the first: {first}",
-                    counted(*cells, "cell")
-                ),
-                "name a `folder` in [data] on a disk: memory file systems hold every file in memory, and some others ignore both O_DIRECT and \
-                 POSIX_FADV_DONTNEED",
-            ),
-            Self::Unpredicted { cells, of } => {
-                let (are, of, cells) = (are(*cells), count(*of), counted(*cells, "cell"));
-                (
-                    format!("{cells} of {of} {are} more than 10 % off the rate that the stages predict"),
-                    "repeat the run while nothing else uses the machine, or measure longer: `stage_time`, `together_time` and `repetitions` in \
-                     [measure]",
-                )
-            }
-            Self::LossesDiffer { fits, first } => {
-                let fits = if *fits == 1 { "a fit".to_owned() } else { format!("{fits} fits") };
-                (
-                    format!("the losses of {fits} differ from those of the same seed; the first: {first}"),
-                    "`batchstep selftest` finds an operator that is wrong; candle passes a rectifier's gradient on where its input is exactly 0, as in the \
-                     middle of a grid with an odd side while biases are 0: fit an even number of points to a side",
-                )
-            }
+            Self::OfStudy { message, remedy } => (message.clone(), remedy),
             Self::Stopped { message } => (
                 format!("the run ended early: {}", line(message)),
                 "repair the image, then continue with `--resume`; with `on_error = \"skip\"` in [loader], or where the image lies in a Parquet file, begin \
@@ -357,7 +265,6 @@ mod tests {
     /// Each with what it says, and what it says to do.
     #[test]
     fn a_warning_says_how_many_and_how_much_and_what_to_do() {
-        let image = || vec!["a.png: it ends early".to_owned()];
         let lost = |message: &str| Warning::DeviceLost { message: message.to_owned() };
         let (smallest_jump, takes_s) = (0.05, 93.0);
         let open = "the tests during the run neither show nor rule out jumps of 5 % at 13 of 65 boundaries: at this noise, a run that decides them \
@@ -365,13 +272,6 @@ mod tests {
         let undecided = |settled| Warning::Undecided { boundaries: 13, of: 65, smallest_jump, settled, takes_s };
         let settled = "jumps of 18 % or more are shown or ruled out wherever a jump can be tested, but ";
         for (warning, said, remedy) in [
-            (Warning::SkippedExamples { examples: 3 }, "3 examples could not be read and were left out", "the first"),
-            (Warning::SkippedExamples { examples: 1 }, "1 example could not be read and was left out", "the first"),
-            (
-                Warning::SkippedImages { why: image() },
-                "1 image could not be read and was left out: a.png: it ends early",
-                "all of them",
-            ),
             (
                 Warning::NotConverged { cells: 1, of: 1400, smallest_jump: 0.01 },
                 "1 cell of 1,400 is not known well enough to show a jump of 1 %",

@@ -10,10 +10,11 @@ use super::keys::{KeyForm, Table};
 use super::section::{Document, Field, Section};
 use super::{
     Blocks, Decide, Engines, Experiment, FixedFrom, MAX_CELLS, Measure, Model, Order, Shard, ShardBy, StepsPerVisit,
-    StudyKind, layers, own,
+    layers, own,
 };
 use crate::engine::synthetic::Truth;
 use crate::error::{Error, Result};
+use crate::kinds::StudyKind;
 use crate::network::{self, Family, Generated, Shape};
 use crate::settings::{AXES, Algorithms, Axis, Domain, EngineName, Examples, Grid, Settings, Value};
 use crate::units::Bytes;

@@ -103,7 +103,7 @@ mod tests {
             INCLUDED.iter().map(|spec| format!("{}{}.toml", spec.folder, spec.name)).collect();
         assert_eq!(included, files);
         for spec in INCLUDED {
-            assert_eq!(Spec::parse(spec.text, spec.name).unwrap().name(), spec.name);
+            assert_eq!(Spec::parse(spec.text, spec.name).unwrap().run_name(), spec.name);
             let row = spec.row().unwrap_or_else(|| panic!("no row for {}", spec.name));
             assert!([row.question, row.machine, row.time].iter().all(|cell| !cell.is_empty()), "{}", spec.name);
         }

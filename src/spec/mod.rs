@@ -34,6 +34,7 @@ use std::path::{Path, PathBuf};
 
 use crate::engine::synthetic::Truth;
 use crate::error::{Error, Kind, Result, nearest_beside};
+use crate::kinds::StudyKind;
 use crate::network::Shape;
 use crate::network::custom::LayerSpec;
 use crate::settings::own::OwnSteps;
@@ -47,20 +48,6 @@ pub(crate) use subject::Usual;
 
 /// The most cells an experiment may have; a typing error in a range would otherwise take all memory.
 pub const MAX_CELLS: usize = 100_000;
-
-named! {
-    /// The kinds of studies.
-    StudyKind {
-        /// The time of single steps against the batch size; the default.
-        Sweep = "sweep",
-        /// Whole epochs with a loader.
-        Training = "training",
-        /// What feeds a training, stage by stage and together.
-        Pipeline = "pipeline",
-        /// A small network fitted to a surface, from setup to the last epoch.
-        Fit = "fit",
-    }
-}
 
 /// The text of the spec in `path`, and what to call it in messages; if there is no such file, the program's own spec of that name.
 ///

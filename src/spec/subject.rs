@@ -3,8 +3,9 @@
 use super::decode::{Input, Sweep, checked_name, read_engine, read_model, read_sweep, read_train, spec_error};
 use super::encode;
 use super::section::Section;
-use super::{Engines, Model, StudyKind};
+use super::{Engines, Model};
 use crate::error::{Error, Result};
+use crate::kinds::StudyKind;
 use crate::settings::own::OwnSteps;
 use crate::settings::{AXES, EngineName, Grid, Value};
 

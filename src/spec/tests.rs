@@ -5,7 +5,7 @@ use crate::network::Family;
 use crate::network::custom::OperationSpec;
 use crate::settings::own::Fresh;
 use crate::settings::{AXES, Axis, Value};
-use crate::study::Spec;
+use crate::study::{Spec, Study};
 
 const HEAD: &str = "version = 1\nname = \"t\"\n";
 

@@ -6,8 +6,8 @@ use super::claim::parts;
 use super::digest::digest;
 use super::names::{files, keys};
 use super::parquet;
-use super::shelf::Shelf;
 use crate::error::{Error, Kind, Result};
+use crate::kinds::Shelf;
 use crate::os::look;
 
 /// Whether two specs differ only in their time limit.

@@ -14,8 +14,8 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicI64, Ordering};
 
 use super::names::files;
-use super::shelf::{Number, Shelf};
 use crate::error::{Error, Kind, Result};
+use crate::kinds::{Number, Shelf};
 use crate::os::atomic::{TEMPORARY, write_text};
 use crate::os::look;
 
@@ -162,7 +162,7 @@ pub(super) fn claim_of(path: &Path) -> Option<u64> {
         Some(hidden) => hidden.trim_start_matches(|letter: char| letter.is_ascii_digit() || letter == '-'),
         None => name,
     };
-    Shelf::ALL.iter().find_map(|shelf| PartFile::named(path, name, shelf)).map(|part| part.claim)
+    Shelf::all().find_map(|shelf| PartFile::named(path, name, shelf)).map(|part| part.claim)
 }
 
 /// Every file in the folder of parts and in its subfolders of a thousand parts each; empty if there is no such folder.

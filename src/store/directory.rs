@@ -12,10 +12,11 @@ use super::names::files;
 use super::parquet::{self, Metadata, check_version};
 use super::record::Record;
 use super::schema::{CellRow, LayerRow, StepRow};
-use super::shelf::{Shelf, Stored};
+use super::shelf::Stored;
 use super::stored::{Each, damaged_part, read_all, why};
 use super::written;
 use crate::error::{Error, Kind, Result};
+use crate::kinds::Shelf;
 use crate::os::atomic::{TEMPORARY, write_text};
 use crate::os::look;
 
@@ -178,7 +179,7 @@ impl RunDirectory {
         let is_temporary =
             |path: &PathBuf| path.file_name().and_then(OsStr::to_str).is_some_and(|name| name.starts_with(TEMPORARY));
         let mut found: Vec<PathBuf> = claim::files_of(&self.path)?.into_iter().filter(is_temporary).collect();
-        for shelf in Shelf::ALL {
+        for shelf in Shelf::all() {
             let sealed = shelf.sealed_numbers(&self.path)?;
             let parts = claim::all_parts(&self.path, shelf)?.into_iter();
             found.extend(parts.filter(|part| sealed.contains(&part.number)).map(|part| part.path));

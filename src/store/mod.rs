@@ -21,7 +21,7 @@ mod pages;
 mod panic_guard;
 mod parquet;
 mod peaks;
-mod record;
+pub(crate) mod record;
 pub mod schema;
 mod sheet;
 mod shelf;
@@ -45,10 +45,8 @@ pub use panic_guard::is_expected;
 pub use parquet::Metadata;
 pub use peaks::MeasuredPeaks;
 pub use record::{ColumnFacts, Record};
-pub use schema::{
-    BatchRow, CellRow, CountedTimes, EpochRow, FitRow, LayerRow, PipelineRow, SCHEMA_VERSION, Status, StepRow,
-    StopReason, SurfaceRow,
-};
-pub use shelf::Stored;
+pub use schema::{CellRow, CountedTimes, LayerRow, SCHEMA_VERSION, Status, StepRow, StopReason};
+pub(crate) use shelf::on_shelf;
+pub use shelf::{Stored, sealed_kind};
 pub use stored::{count_visits, holds, rows_of, visits_of};
 pub use table::{Table, Texts, Values};

@@ -1,19 +1,14 @@
 //! What the files of a run, and the metadata in them, are called.
 
-/// The names of the files in a run directory.
+/// The names of the files in a run directory; those of other kinds of study than the sweep are in their folders.
 pub mod files {
+    use crate::kinds::StudyKind;
+
     pub const SPEC: &str = "spec.toml";
     pub const ENVIRONMENT: &str = "environment.json";
-    pub const STEPS: &str = "steps.parquet";
-    pub const LAYERS: &str = "layers.parquet";
+    pub const STEPS: &str = StudyKind::Sweep.shelves()[0].table;
+    pub const LAYERS: &str = StudyKind::Sweep.shelves()[1].table;
     pub const CELLS: &str = "cells.parquet";
-    pub const EPOCHS: &str = "epochs.parquet";
-    pub const BATCHES: &str = "batches.parquet";
-    pub const PIPELINE: &str = "pipeline.parquet";
-    pub const FIT: &str = "fit.parquet";
-    pub const SURFACE: &str = "surface.parquet";
-    pub const FITS: &str = "fit.json";
-    pub const FEEDING: &str = "pipeline.json";
     pub const JUMPS: &str = "jumps.json";
     pub const CROSSOVER: &str = "crossover.json";
     pub const CONTROL: &str = "aa.json";

@@ -33,7 +33,7 @@ pub trait Record: Clone {
 }
 
 /// A Rust type that a field of a row can have: one column, or the columns of a group of values.
-pub(super) trait Field: Sized {
+pub(crate) trait Field: Sized {
     fn facts(column: ColumnFacts) -> Vec<ColumnFacts> {
         vec![column]
     }
@@ -149,4 +149,4 @@ macro_rules! table {
         }
     };
 }
-pub(super) use table;
+pub(crate) use table;

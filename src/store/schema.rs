@@ -1,4 +1,5 @@
-//! Every column of every table that a run writes: name, type, unit, meaning. A null is a value that could not be read.
+//! Every column of the tables of a sweep: name, type, unit, meaning. A null is a value that could not be read. The other kinds of study have
+//! theirs in their folders.
 
 use super::axis_values::AxisValues;
 use super::counter_values::CounterValues;
@@ -6,7 +7,7 @@ use super::record::{named_field, table};
 use crate::error::Error;
 use crate::settings::named;
 
-/// The version of the tables below. A reader refuses a newer one.
+/// The version of all tables. A reader refuses a newer one.
 ///
 /// 2: the engine `cpu` was called `candle` in version 1.
 pub const SCHEMA_VERSION: u32 = 2;
@@ -195,143 +196,5 @@ table! {
         low_s: Option<f64>, "s", "Lower end of its 95 % interval (block bootstrap).";
         high_s: Option<f64>, "s", "Upper end.";
         stop_reason: StopReason, "", "converged (interval narrow enough, or no undecided boundary beside it), budget, out_of_memory, failed.";
-    }
-}
-
-table! {
-    /// One epoch of a training, or the warm-up before it: a row of `epochs.parquet`.
-    EpochRow {
-        run_id: String, "", "The run: name, start time, process, a random number.";
-        engine: String, "", "What executed the training, by its name in the spec.";
-        device: String, "", "cpu, cuda:0, ...";
-        device_name: String, "", "The name that the device reports.";
-        model: String, "", "The network.";
-        axes: AxisValues, "", "The settings in force, a column for each axis.";
-        batch_size: i64, "examples", "Examples of a whole batch.";
-        workers: i64, "", "Threads (for PyTorch: processes) that make batches; 0: the training thread itself.";
-        prefetch: Option<i64>, "batches", "Batches that each worker keeps ready; null without workers.";
-        dataset: String, "", "The name of the examples.";
-        cell: i64, "", "The cell's number in the plan.";
-        block: i64, "", "The block, from 0: a visit to every cell.";
-        visit: i64, "", "The place of the visit in the whole run, from 0.";
-        epoch: i64, "", "The epoch of the visit, from 0.";
-        warmup: bool, "", "True for the steps before the visit's first epoch, which are not counted.";
-        status: Status, "", "ok, nan_loss, out_of_memory, failed.";
-        error: Option<String>, "", "Why it failed; or the first of the examples that were left out, and why.";
-        examples: i64, "examples", "Examples that the network was trained on.";
-        steps: i64, "", "Training steps.";
-        dropped: i64, "examples", "Examples left out at the end, because drop_last asks for whole batches.";
-        skipped: i64, "examples", "Examples left out because they could not be read.";
-        epoch_time_s: Option<f64>, "s", "Host clock, from the shuffling to the end of the last step.";
-        compute_time_s: Option<f64>, "s", "The part in training steps, including copies of the batch; null for PyTorch on a GPU, where they run asynchronously.";
-        wait_time_s: Option<f64>, "s", "The part waiting for the loader; without workers, making the batches.";
-        copy_time_s: Option<f64>, "s", "The part of the steps for copying the batch to the engine.";
-        forward_time_s: Option<f64>, "s", "The part of the steps for forward pass and loss.";
-        backward_time_s: Option<f64>, "s", "The part of the steps for the backward pass.";
-        optimizer_time_s: Option<f64>, "s", "The part of the steps for the parameter update.";
-        user_time_s: Option<f64>, "s", "Processor time in user space, over all threads; for PyTorch, over its processes.";
-        system_time_s: Option<f64>, "s", "Processor time in the kernel, likewise.";
-        loss: Option<f64>, "", "Mean over the examples of the loss before each update.";
-        last_loss: Option<f64>, "", "The loss of the last step.";
-        test_loss: Option<f64>, "", "Mean loss of the test examples after the epoch.";
-        test_accuracy: Option<f64>, "", "Share of the test examples that are classified correctly after the epoch.";
-        test_skipped: Option<i64>, "examples", "Test examples that could not be read; loss and accuracy cover the others.";
-        test_time_s: Option<f64>, "s", "Classifying the test examples; not part of the epoch's time.";
-        prepare_time_s: Option<f64>, "s", "Until the visit's first step: parameters, memory, workers.";
-        cpu_clock_hz: Option<f64>, "Hz", "Mean frequency of the CPU's cores, read after the epoch.";
-        temperature_c: Option<f64>, "degrees C", "The temperature of the GPU or of the CPU package.";
-        memory_used_bytes: Option<i64>, "bytes", "Memory of this process on a CPU, read after the epoch.";
-        counters: CounterValues, "", "What was counted during the epoch.";
-        qualified: Option<bool>, "", "Whether the step, with the algorithms of this batch size, passed a comparison with a reference on this machine before; null if the engine is not checked.";
-    }
-}
-
-table! {
-    /// One training step of an epoch: a row of `batches.parquet`.
-    BatchRow {
-        cell: i64, "", "The cell's number in the plan.";
-        visit: i64, "", "The place of the visit in the whole run.";
-        epoch: i64, "", "The epoch of the visit, from 0.";
-        warmup: bool, "", "As in epochs.parquet.";
-        step: i64, "", "The place of the step in its epoch, from 0.";
-        examples: i64, "examples", "Examples of the batch.";
-        step_time_s: Option<f64>, "s", "The training step; null for an engine that feeds itself.";
-        wait_time_s: Option<f64>, "s", "Waiting for the batch, likewise.";
-        loss: Option<f64>, "", "The loss before the update.";
-    }
-}
-
-table! {
-    /// The state of a fit after a number of updates: a row of `fit.parquet`.
-    FitRow {
-        run_id: String, "", "The run: name, start time, process, a random number.";
-        engine: String, "", "What executed the training, by its name in the spec.";
-        device: String, "", "cpu, cuda:0, ...";
-        device_name: String, "", "The name that the device reports.";
-        model: String, "", "The network.";
-        axes: AxisValues, "", "The settings in force, a column for each axis.";
-        batch_size: i64, "examples", "Points of the surface; all are in each batch.";
-        cell: i64, "", "The cell's number in the plan.";
-        visit: i64, "", "The place of the fit in the whole run, from 0.";
-        epoch: i64, "", "Updates before this row, one for each epoch.";
-        status: Status, "", "ok, nan_loss, out_of_memory, failed.";
-        error: Option<String>, "", "Why it failed.";
-        loss: Option<f64>, "", "Mean squared error after these updates.";
-        step_time_s: Option<f64>, "s", "The step that measured this loss and made the next update, by the host's clock.";
-        prepare_time_s: Option<f64>, "s", "Until the first step: parameters, data, memory, compilation, search for algorithms.";
-        qualified: Option<bool>, "", "Whether the step, with the algorithms of this batch size, passed a comparison with a reference on this machine before; null if the engine is not checked.";
-    }
-}
-
-table! {
-    /// One point of a fitted surface: a row of `surface.parquet`.
-    SurfaceRow {
-        cell: i64, "", "The cell's number in the plan.";
-        visit: i64, "", "The place of the fit in the whole run, from 0.";
-        row: i64, "", "The point's row in the grid, from 0.";
-        column: i64, "", "The point's column in the grid, from 0.";
-        x: f64, "", "The point's place.";
-        y: f64, "", "The point's place.";
-        height: f64, "", "The height of the surface there, which the network was trained on.";
-        fitted: f64, "", "The network's output there after the last update.";
-    }
-}
-
-table! {
-    /// One stage of one visit of a study of the input pipeline, or all stages together: a row of `pipeline.parquet`.
-    PipelineRow {
-        run_id: String, "", "The run: name, start time, process, a random number.";
-        engine: String, "", "What executed the training step, by its name in the spec.";
-        device: String, "", "cpu, cuda:0, ...";
-        device_name: String, "", "The name that the device reports.";
-        model: String, "", "The network.";
-        axes: AxisValues, "", "The settings in force, a column for each axis.";
-        storage: String, "", "The storage device that contains the images.";
-        format: String, "", "raw, png, jpeg.";
-        image_size: i64, "pixels", "Pixels of a side.";
-        cache: String, "", "warm: in the page cache; cold: on the storage device.";
-        read_method: String, "", "page_cache, direct (O_DIRECT), dropped (POSIX_FADV_DONTNEED after each read).";
-        resident_share: Option<f64>, "", "Share of the files' pages in the page cache before the visit (mincore).";
-        batch_size: i64, "examples", "Examples of a batch.";
-        workers: i64, "", "Threads that make batches; 0: the training thread itself.";
-        cell: i64, "", "The cell's number in the plan.";
-        block: i64, "", "The block, from 0: a visit to every cell.";
-        visit: i64, "", "The place of the visit in the whole run, from 0.";
-        stage: String, "", "read, decode, transform, batch, copy, step: that stage by itself; loader: all work of the workers, by itself; loader_beside, step_beside: loader and training (copy and step) at the same time (without workers: in turn), each on its own data; loader_half, step_half: the same with half of the workers; together: all of them.";
-        stage_threads: i64, "", "Threads that did this stage; for together, the workers.";
-        status: Status, "", "ok, out_of_memory, failed.";
-        error: Option<String>, "", "Why it failed, or why images were left out: a line for each.";
-        images: i64, "examples", "Images that were processed in the measured time.";
-        elapsed_s: Option<f64>, "s", "Host clock.";
-        cpu_time_s: Option<f64>, "s", "Processor time meanwhile, of the stage's threads; for batch, loader and together of the whole process.";
-        wait_time_s: Option<f64>, "s", "For together: the time in which the training had no batch; without workers, making the batches.";
-        file_bytes: Option<i64>, "bytes", "For read: the total length of the files that were read.";
-        storage_bytes: Option<i64>, "bytes", "For read and together: bytes that came from the storage device (/proc/self/io).";
-        delay_time_s: Option<f64>, "s", "For read, decode and transform: the time in which a thread was ready and had no core (schedstat), the mean over the threads. For together: the time in which the training neither waited for a batch nor computed.";
-        worker_delay_time_s: Option<f64>, "s", "For together: the same for a worker.";
-        others_cpu_time_s: Option<f64>, "s", "For together: processor time of other processes, including a hypervisor, on the cores that this process may use (/proc/stat).";
-        cores: Option<f64>, "", "Cores that this process may use.";
-        skipped: i64, "examples", "For together: different images that were left out because they could not be read, including warm-up.";
-        qualified: Option<bool>, "", "Whether its step passed a comparison with a reference on this machine before; null if the engine is not checked.";
     }
 }

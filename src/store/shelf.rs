@@ -1,43 +1,14 @@
-//! Each kind of row with its table, and with the parts that the table is sealed from.
+//! The shelves of a run directory, and the rows that lie on them.
 
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use super::names::files;
 use super::parquet;
 use super::record::{Field, Record};
-use super::schema::{BatchRow, EpochRow, FitRow, LayerRow, PipelineRow, StepRow, SurfaceRow};
+use super::schema::{LayerRow, StepRow};
 use crate::error::Result;
+use crate::kinds::{Number, Shelf, StudyKind};
 use crate::os::look;
-
-/// Where rows of one kind lie in a run directory.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Shelf {
-    /// The file that a sealed run holds them in.
-    pub table: &'static str,
-    /// How the names of their parts begin.
-    pub parts: &'static str,
-    /// The column whose value numbers the parts.
-    pub number: Number,
-}
-
-/// What parts are numbered by.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Number {
-    /// By visit: the part of the process that the visit belongs to counts.
-    Visit,
-    /// By cell: all processes write the same rows.
-    Cell,
-}
-
-impl Number {
-    pub(super) fn column(self) -> &'static str {
-        match self {
-            Self::Visit => "visit",
-            Self::Cell => "cell",
-        }
-    }
-}
 
 /// A row that is stored in parts and sealed into a table.
 pub trait Stored: Record {
@@ -47,48 +18,44 @@ pub trait Stored: Record {
     fn number(&self) -> i64;
 }
 
-/// The main shelves come first.
-macro_rules! shelves {
-    ($($row:ident: $table:ident, $parts:literal, $number:ident, $field:ident;)+) => {
-        $(impl Stored for $row {
-            const SHELF: Shelf = Shelf { table: files::$table, parts: $parts, number: Number::$number };
+/// Puts rows on that shelf of their kind of study.
+macro_rules! on_shelf {
+    ($($row:ident: $kind:ident, $place:literal, $number:ident;)+) => {
+        $(impl $crate::store::Stored for $row {
+            const SHELF: $crate::kinds::Shelf = $crate::kinds::StudyKind::$kind.shelves()[$place];
 
             fn number(&self) -> i64 {
-                self.$field
+                self.$number
             }
         })+
-
-        impl Shelf {
-            pub(super) const ALL: &'static [Shelf] = &[$($row::SHELF),+];
-        }
     };
 }
+pub(crate) use on_shelf;
 
-shelves! {
-    StepRow: STEPS, "visit-", Visit, visit;
-    EpochRow: EPOCHS, "epochs-", Visit, visit;
-    PipelineRow: PIPELINE, "pipeline-", Visit, visit;
-    FitRow: FIT, "fit-", Visit, visit;
-    LayerRow: LAYERS, "layers-", Cell, cell;
-    BatchRow: BATCHES, "batches-", Visit, visit;
-    SurfaceRow: SURFACE, "surface-", Visit, visit;
+on_shelf! {
+    StepRow: Sweep, 0, visit;
+    LayerRow: Sweep, 1, cell;
 }
 
 impl Shelf {
+    pub(super) fn all() -> impl Iterator<Item = &'static Self> {
+        StudyKind::ALL.iter().flat_map(|kind| kind.shelves())
+    }
+
     /// Those whose rows say that a visit is there: one for each kind of study.
-    pub(super) fn main() -> &'static [Shelf] {
-        &Self::ALL[..4]
+    pub(super) fn main() -> impl Iterator<Item = &'static Self> {
+        StudyKind::ALL.iter().map(|kind| kind.visits())
     }
 
     /// Whether this is one of them.
-    pub fn is_main(&self) -> bool {
-        Self::main().contains(self)
+    pub(super) fn is_main(&self) -> bool {
+        Self::main().any(|main| main == self)
     }
 
     /// The numbers in the sealed table; empty if there is no table.
     ///
     /// # Errors
-    /// [`Kind::Data`] where it is damaged; [`Kind::Io`].
+    /// [`crate::error::Kind::Data`] where it is damaged; [`crate::error::Kind::Io`].
     pub(super) fn sealed_numbers(&self, folder: &Path) -> Result<BTreeSet<i64>> {
         let table = folder.join(self.table);
         let mut numbers = BTreeSet::new();
@@ -101,4 +68,26 @@ impl Shelf {
         }
         Ok(numbers)
     }
+}
+
+impl Number {
+    pub(super) fn column(self) -> &'static str {
+        match self {
+            Self::Visit => "visit",
+            Self::Cell => "cell",
+        }
+    }
+}
+
+/// The kind of study whose sealed rows lie in a folder.
+///
+/// # Errors
+/// [`crate::error::Kind::Io`].
+pub fn sealed_kind(folder: &Path) -> Result<Option<StudyKind>> {
+    for &kind in StudyKind::ALL {
+        if look::is_file(&folder.join(kind.visits().table))? {
+            return Ok(Some(kind));
+        }
+    }
+    Ok(None)
 }

@@ -14,9 +14,10 @@ use super::names::{files, keys};
 use super::parquet::{self, Metadata};
 use super::schema::StepRow;
 use super::sheet;
-use super::shelf::Stored;
+use super::shelf::{Stored, sealed_kind};
 use super::stored::damaged_part;
 use crate::error::{Error, Result};
+use crate::kinds::StudyKind;
 use crate::os::look;
 use crate::table::{self, Cells, Sheet};
 
@@ -306,18 +307,17 @@ fn run_directory(path: &Path) -> Result<Vec<PathBuf>> {
     if !tables.is_empty() {
         return Ok(tables);
     }
-    let epochs = path.join(files::EPOCHS);
-    let plot = "`batchstep plot` draws it".to_owned();
-    let to_jumps = format!("{plot}; give {} to look for jumps", epochs.display());
-    let (what, remedy) = if look::is_file(&path.join(files::PIPELINE))? {
-        ("this run is a study of the input pipeline, which has no step times", plot)
-    } else if look::is_file(&path.join(files::FIT))? {
-        ("this run is a study of fits, whose steps are in fit.parquet", plot)
-    } else if look::is_file(&epochs)? {
-        ("this run is a training, whose times are those of epochs", to_jumps)
-    } else {
-        let other = "give a run directory such as results/vgg16, a Parquet file, or a CSV file".to_owned();
-        ("this folder contains no steps.parquet and no parts of a run", other)
+    let (what, remedy) = match sealed_kind(path)? {
+        Some(kind) => {
+            let epochs = (kind == StudyKind::Training).then(|| path.join(kind.visits().table));
+            let to_jumps = epochs.map(|epochs| format!("; give {} to look for jumps", epochs.display()));
+            let remedy = format!("`batchstep plot` draws it{}", to_jumps.unwrap_or_default());
+            (format!("this run is {}", kind.description()), remedy)
+        }
+        None => {
+            let other = "give a run directory such as results/vgg16, a Parquet file, or a CSV file".to_owned();
+            ("this folder contains no steps.parquet and no parts of a run".to_owned(), other)
+        }
     };
     Err(Error::data(what).at(path.display().to_string()).hint(remedy))
 }

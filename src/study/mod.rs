@@ -1,8 +1,7 @@
 //! Studies beside the sweep: whole epochs, what feeds a training, fits of a surface.
 //!
 //! Each kind is a folder and an implementation of [`Study`]: its spec, its plan, its visit, its rows, its analysis, its report and its
-//! figures. Whoever runs a study, stores it, draws it or makes a page of it knows only the trait, [`Told`], and the list of kinds in
-//! [`Spec`].
+//! figures. Whoever runs a study, stores it, draws it or makes a page of it knows only the trait and [`Told`]. `spec.rs` lists the kinds.
 
 mod course;
 pub mod fit;
@@ -14,17 +13,19 @@ mod spec;
 mod tests;
 mod told;
 pub mod training;
+mod warning;
 
 use std::fmt::Debug;
 use std::path::Path;
 
 pub use course::{Bench, Course, Observer, Outcome, Progress, Visit, VisitTo, carry_out, without_unfit};
 pub use plan::{Cell, Plan};
-pub use spec::Spec;
+pub use spec::{Runner, Spec};
 pub use told::{Told, told};
 
 use crate::engine::open::Engines;
 use crate::error::{Error, Kind, Result};
+use crate::kinds::StudyKind;
 use crate::run::RowContext;
 use crate::spec::Subject;
 use crate::store::{RunDirectory, Status, Stored};
@@ -32,6 +33,7 @@ use series::Origin;
 
 /// One kind of study.
 pub trait Study: Clone {
+    const KIND: StudyKind;
     /// The errors that are about one cell: it fails, and the study goes on with the others.
     const OF_A_CELL: &'static [Kind];
     /// What varies between cells beside the step.
@@ -56,8 +58,15 @@ pub trait Study: Clone {
     /// The seed and the time limit, which the command line may replace.
     fn limits(&mut self) -> (&mut u64, &mut f64);
 
+    /// Adds the sections that only its spec has.
+    fn write_own(&self, out: &mut String);
+
     /// The full resolved spec; parsing it again gives an equal study.
-    fn to_toml(&self) -> String;
+    fn to_toml(&self) -> String {
+        let mut out = self.subject().write(Self::KIND);
+        self.write_own(&mut out);
+        out
+    }
 
     /// How much is measured, in a sentence.
     fn size(&self) -> String;

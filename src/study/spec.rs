@@ -1,21 +1,76 @@
-//! Specs of any kind.
+//! Specs of any kind, and the list of the kinds beside the sweep.
 
 use std::path::Path;
 
-use super::fit::Fit;
-use super::pipeline::Pipeline;
-use super::training::Training;
+use super::{Study, Told};
 use crate::error::Result;
-use crate::spec::{Experiment, StudyKind, parse_as, text_of};
+use crate::kinds::StudyKind;
+use crate::spec::{Experiment, Section, parse_as, text_of};
 
-/// A spec of any kind.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Spec {
-    Sweep(Box<Experiment>),
-    Training(Box<Training>),
-    Pipeline(Box<Pipeline>),
-    Fit(Box<Fit>),
+/// Someone who runs specs.
+pub trait Runner {
+    type Output;
+
+    fn sweep(self, experiment: &Experiment) -> Self::Output;
+
+    fn study<S: Study>(self, study: &S) -> Self::Output;
 }
+
+macro_rules! studies {
+    ($($folder:ident::$kind:ident),+) => {
+        /// A spec of any kind.
+        #[derive(Clone, Debug, PartialEq)]
+        pub enum Spec {
+            Sweep(Box<Experiment>),
+            $($kind(Box<super::$folder::$kind>)),+
+        }
+
+        impl Spec {
+            fn of(kind: StudyKind, section: Section, origin: &str) -> Result<Self> {
+                Ok(match kind {
+                    StudyKind::Sweep => Self::Sweep(Experiment::of(section, origin)?.into()),
+                    $(StudyKind::$kind => Self::$kind(super::$folder::$kind::of(section, origin)?.into())),+
+                })
+            }
+
+            pub fn kind(&self) -> StudyKind {
+                match self {
+                    Self::Sweep(_) => StudyKind::Sweep,
+                    $(Self::$kind(_) => StudyKind::$kind),+
+                }
+            }
+
+            /// Names the run directory.
+            pub fn run_name(&self) -> String {
+                match self {
+                    Self::Sweep(experiment) => experiment.run_name(),
+                    $(Self::$kind(study) => study.subject().name.clone()),+
+                }
+            }
+
+            /// The seed and the time limit, which the command line may replace.
+            pub fn limits(&mut self) -> (&mut u64, &mut f64) {
+                match self {
+                    Self::Sweep(experiment) => (&mut experiment.measure.seed, &mut experiment.measure.time_limit_s),
+                    $(Self::$kind(study) => study.limits()),+
+                }
+            }
+
+            /// Gives what it is a spec of to `runner`.
+            pub fn run_by<R: Runner>(&self, runner: R) -> R::Output {
+                match self {
+                    Self::Sweep(experiment) => runner.sweep(experiment),
+                    $(Self::$kind(study) => runner.study(&**study)),+
+                }
+            }
+        }
+
+        /// For each kind, what a study of it in a folder says.
+        pub(super) const READERS: &[fn(&Path) -> Result<Option<Told>>] = &[$(Told::of::<super::$folder::$kind>),+];
+    };
+}
+
+studies!(training::Training, pipeline::Pipeline, fit::Fit);
 
 impl Spec {
     /// Reads and checks the spec in `path`; if there is no such file, the program's own spec of that name.
@@ -33,32 +88,6 @@ impl Spec {
     /// # Errors
     /// As [`Spec::read`].
     pub fn parse(text: &str, origin: &str) -> Result<Self> {
-        parse_as(text, origin, |kind, section| {
-            Ok(match kind {
-                StudyKind::Sweep => Self::Sweep(Experiment::of(section, origin)?.into()),
-                StudyKind::Training => Self::Training(Training::of(section, origin)?.into()),
-                StudyKind::Pipeline => Self::Pipeline(Pipeline::of(section, origin)?.into()),
-                StudyKind::Fit => Self::Fit(Fit::of(section, origin)?.into()),
-            })
-        })
-    }
-
-    pub fn kind(&self) -> StudyKind {
-        match self {
-            Self::Sweep(_) => StudyKind::Sweep,
-            Self::Training(_) => StudyKind::Training,
-            Self::Pipeline(_) => StudyKind::Pipeline,
-            Self::Fit(_) => StudyKind::Fit,
-        }
-    }
-
-    /// Names the run directory.
-    pub fn name(&self) -> &str {
-        match self {
-            Self::Sweep(experiment) => &experiment.name,
-            Self::Training(training) => &training.subject.name,
-            Self::Pipeline(pipeline) => &pipeline.subject.name,
-            Self::Fit(fit) => &fit.subject.name,
-        }
+        parse_as(text, origin, |kind, section| Self::of(kind, section, origin))
     }
 }

@@ -5,9 +5,7 @@ use std::path::{Path, PathBuf};
 use serde_json::{Value, json};
 
 use super::Study;
-use super::fit::Fit;
-use super::pipeline::Pipeline;
-use super::training::Training;
+use super::spec::READERS;
 use crate::chart::Chart;
 use crate::chart::chart_data::Drawing;
 use crate::error::Result;
@@ -27,12 +25,19 @@ pub struct Told {
     pub warnings: Vec<Warning>,
     pub document: Document,
     pub drawing: Drawing,
+    /// Whether the script of its page draws the chart, in place of a picture.
+    pub is_interactive: bool,
     /// The study as JSON, and the file of the run directory that keeps it, if any.
     pub json: Value,
     pub file: Option<&'static str>,
 }
 
 impl Told {
+    /// What a study of that kind in `path` says; `None` where there is none.
+    pub(super) fn of<S: Study>(path: &Path) -> Result<Option<Self>> {
+        if holds::<S::Row>(path)? { S::told(path).map(Some) } else { Ok(None) }
+    }
+
     /// The JSON document as text.
     pub fn text(&self) -> String {
         format!("{:#}\n", self.json)
@@ -44,7 +49,7 @@ impl Told {
     /// As [`Picture::new`].
     pub fn page(&self) -> Result<RunPage<'_>> {
         let (charts, title, facts, pictures) = match &self.drawing.chart {
-            Chart::Training(chart) => {
+            Chart::Study(chart) if self.is_interactive => {
                 (Charts::Training(chart), Some(chart.title.as_str()), chart.caption[..1].to_vec(), Vec::new())
             }
             _ => (Charts::Pictures, None, vec![self.facts.clone()], vec![Picture::new(&self.drawing)?]),
@@ -73,10 +78,7 @@ impl Told {
 /// # Errors
 /// As [`Study::told`].
 pub fn told(path: &Path) -> Result<Option<Told>> {
-    fn of<S: Study>(path: &Path) -> Result<Option<Told>> {
-        if holds::<S::Row>(path)? { S::told(path).map(Some) } else { Ok(None) }
-    }
-    for read in [of::<Training>, of::<Pipeline>, of::<Fit>] {
+    for read in READERS {
         if let Some(told) = read(path)? {
             return Ok(Some(told));
         }

@@ -50,6 +50,7 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("network", &["error", "random"]),
     ("os", &["error"]),
     ("settings", &["units"]),
+    ("kinds", &["settings"]),
     ("stats", &["random"]),
     ("table", &["error", "foreign", "settings"]),
     ("detect", &["random", "stats"]),
@@ -58,8 +59,8 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("sequential", &["random", "stats"]),
     ("engine", &["device", "error", "foreign", "network", "os", "random", "settings", "stats", "units"]),
     ("shapes", &["detect", "random", "stats"]),
-    ("store", &["device", "error", "os", "settings", "table"]),
-    ("spec", &["engine", "error", "network", "random", "settings", "units"]),
+    ("store", &["device", "error", "kinds", "os", "settings", "table"]),
+    ("spec", &["engine", "error", "kinds", "network", "random", "settings", "units"]),
     (
         "analysis",
         &[
@@ -87,8 +88,8 @@ const ROOMS: &[(&str, &[&str])] = &[
             "units",
         ],
     ),
-    ("fleet", &["error", "measure", "os", "run", "settings", "spec", "stats", "store"]),
-    ("predict", &["analysis", "error", "network", "os", "random", "settings", "spec", "stats", "store"]),
+    ("fleet", &["error", "kinds", "measure", "os", "run", "settings", "spec", "stats", "store"]),
+    ("predict", &["analysis", "error", "kinds", "network", "os", "random", "settings", "spec", "stats", "store"]),
     (
         "report",
         &[
@@ -101,8 +102,8 @@ const ROOMS: &[(&str, &[&str])] = &[
     (
         "study",
         &[
-            "chart", "data", "device", "engine", "error", "network", "page", "random", "report", "run", "settings",
-            "spec", "stats", "store", "units",
+            "chart", "data", "device", "engine", "error", "kinds", "network", "page", "random", "report", "run",
+            "settings", "spec", "stats", "store", "units",
         ],
     ),
 ];

@@ -3,7 +3,10 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use batchstep::store::{BatchRow, CellRow, EpochRow, FitRow, LayerRow, PipelineRow, Record, StepRow, SurfaceRow};
+use batchstep::store::{CellRow, LayerRow, Record, StepRow};
+use batchstep::study::fit::{FitRow, SurfaceRow};
+use batchstep::study::pipeline::PipelineRow;
+use batchstep::study::training::{BatchRow, TrainingRow};
 
 use crate::needs;
 use crate::support::{Folder, root};
@@ -222,7 +225,7 @@ fn the_schema_in_the_docs_matches_the_code() {
         table::<StepRow>("steps.parquet", "A row for each training step that was executed, or attempted."),
         table::<LayerRow>("layers.parquet", "A row for each layer of a cell in each direction."),
         table::<CellRow>("cells.parquet", "A row for each cell."),
-        table::<EpochRow>("epochs.parquet", "A row for each epoch; only for `kind = \"training\"`."),
+        table::<TrainingRow>("epochs.parquet", "A row for each epoch; only for `kind = \"training\"`."),
         table::<BatchRow>("batches.parquet", "A row for each step of an epoch; only for `kind = \"training\"`."),
         table::<PipelineRow>(
             "pipeline.parquet",

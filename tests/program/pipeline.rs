@@ -1,120 +1,141 @@
-//! The main job from the spec to the jumps, on a known truth.
+//! A study of the input pipeline, from the spec to the tables, the chart and the document.
 
-use crate::support::{Folder, ends, experiment, json, parsed, planted, read, run, stderr, stdout, synthetic, write};
-use serde_json::Value;
+use std::path::Path;
+use std::process::{Command, Output};
 
-fn after(document: &Value) -> Vec<i64> {
-    let jumps = document["series"][0]["jumps"].as_array().expect("a list");
-    jumps.iter().map(|jump| jump["after"].as_i64().expect("a whole number")).collect()
+use batchstep::store::{Status, rows_of};
+use batchstep::study::pipeline::PipelineRow;
+
+use crate::needs;
+use crate::support::{Folder, ends, has, parsed, prints, read, refused, run, stderr, stdout, warns, write};
+
+fn spec(name: &str, body: &str) -> String {
+    format!(
+        r#"version = 1
+kind = "pipeline"
+name = "{name}"
+[model]
+name = "small"
+[[model.layers]]
+type = "max_pool2d"
+kernel = 4
+[[model.layers]]
+type = "flatten"
+[[model.layers]]
+type = "dense"
+out_features = 10
+[sweep]
+batch_size = [4]
+[engine]
+name = "cpu"
+threads = 1
+{body}
+[measure]
+repetitions = 2
+stage_time = "4ms"
+together_time = "8ms"
+"#
+    )
 }
 
-#[test]
-fn the_synthetic_experiment_finds_exactly_the_planted_jumps() {
-    let folder = &synthetic().folder;
-    let directory = folder.join("results/synthetic");
-    for file in [
-        "spec.toml",
-        "environment.json",
-        "steps.parquet",
-        "cells.parquet",
-        "layers.parquet",
-        "jumps.json",
-        "step_time.png",
-        "honesty.png",
-    ] {
-        assert!(directory.join(file).is_file(), "{file} is missing");
-    }
-    let document = json(folder, &["jumps", "results/synthetic"]);
-    assert_eq!(document["version"], 1);
-    assert_eq!(after(&document), [16, 32, 48, 64]);
-    // Planted: 4, 5, 6 and 7 ms; drift raises all of them by up to 3 %.
-    let planted = [4e-3, 5e-3, 6e-3, 7e-3];
-    for (jump, planted) in document["series"][0]["jumps"].as_array().expect("a list").iter().zip(planted) {
-        let (size, low, high) = (jump["size"].as_f64(), jump["low"].as_f64(), jump["high"].as_f64());
-        let (size, low, high) = (size.expect("size"), low.expect("low"), high.expect("high"));
-        assert!((size / planted - 1.0).abs() < 0.1, "{jump}");
-        assert!(low <= size && size <= high && high - low < 0.5 * planted, "{jump}");
-        assert_eq!(jump["direction"], "up");
-        // The formula's parts are its layers: the part with the jumps explains each of them, within the drift of 3 %.
-        let causes = jump["causes"].as_array().expect("a list");
-        assert_eq!(causes.len(), 1, "{jump}");
-        assert_eq!((&causes[0]["layer"], &causes[0]["direction"]), (&"planted".into(), &"forward".into()));
-        let step = causes[0]["step"]["size_s"].as_f64().expect("a size");
-        assert!((step / planted - 1.0).abs() < 1e-9, "{jump}");
-        let share = jump["layers_together"]["share"].as_f64().expect("a share");
-        assert!((share - 1.0).abs() < 0.1, "{jump}");
-    }
-    let why = "Why synthetic jumps after 16: all layers together step by";
-    let text = stdout(&ends(0, folder, &["run", "synthetic", "--resume", "--details"]));
-    assert!(text.contains(why) && text.contains("formula:before_all -> formula:after_16"), "{text}");
-    let stored = parsed(&read(&directory, "jumps.json"));
-    assert_eq!(stored["series"][0]["jumps"], document["series"][0]["jumps"]);
+fn rows(run: &Path) -> Vec<PipelineRow> {
+    rows_of(run).expect("rows")
 }
 
 #[test]
 #[ignore = "slow"]
-fn a_run_without_jumps_finds_none() {
-    let spec = "version = 1\nname = \"flat\"\n[sweep]\nexecutes = 8\n[engine]\nname = \"synthetic\"\n[synthetic]\nbase = \"5ms\"\nslope = \"1ms\"\nnoise = { sd = \"1%\", outliers = \"2%\", outlier_size = \"50%\" }\ndrift = { amplitude = \"5%\", steps = 800 }\n[measure]\nblocks = { min = 6, max = 6 }\n";
-    let folder = Folder::with("flat.toml", spec);
-    ends(0, &folder, &["run", "flat.toml"]);
-    let document = json(&folder, &["jumps", "results/flat"]);
-    assert_eq!(after(&document), [] as [i64; 0]);
-    // Six visits of five steps of 1 %, 70 sizes: from some tenths of a percent to some percent.
-    let detectable = document["series"][0]["detectable"].as_f64().expect("a number");
-    assert!((0.002..0.05).contains(&detectable), "{detectable}");
-}
-
-#[test]
-#[ignore = "slow"]
-fn the_run_stops_when_it_knows_enough() {
-    let folder = Folder::new();
-    let spec = planted(
-        "quiet",
-        "\"1..=20\"",
-        "noise = { sd = \"0.05%\" }",
-        "blocks = { min = 3, max = 30 }\nsmallest_jump = \"2%\"",
+fn a_study_writes_its_tables_its_chart_and_its_document_and_removes_its_images() {
+    let folder = Folder::on_disk();
+    let images = folder.join("disk");
+    let body = format!(
+        "[data]\nfolder = {:?}\nimages = 8\nsize = 16\nformat = [\"raw\", \"jpeg\"]\n[loader]\nworkers = [0, 2]",
+        images.display().to_string()
     );
-    write(&folder, "quiet.toml", &spec);
-    ends(0, &folder, &["run", "quiet.toml"]);
-    let cells = batchstep::store::Table::read(&folder.join("results/quiet/cells.parquet"), &["stop_reason", "blocks"]);
-    let cells = cells.expect("a table");
-    assert!(cells.texts("stop_reason").expect("texts").iter().all(|reason| reason == "converged"));
-    assert!(cells.numbers("blocks").expect("numbers").iter().all(|&blocks| blocks < 10.0));
-}
-
-#[test]
-fn a_dry_run_prints_a_spec_that_reads_back_and_runs_nothing() {
-    let folder = Folder::new();
-    let output = ends(0, &folder, &["run", &experiment("study.toml"), "--dry-run"]);
-    assert!(stdout(&output).contains("560; the first 4 blocks visit all"), "{}", stdout(&output));
-    assert!(!folder.join("results").exists());
-    let spec = stdout(&output);
-    let spec = spec.split("\n\nPlan").next().expect("a spec");
-    batchstep::spec::Experiment::parse(spec, "dry-run").expect("reads back");
-}
-
-#[test]
-#[ignore = "slow"]
-fn a_second_run_keeps_the_first() {
-    let spec = planted("twice", "\"1..=10\"", "", "blocks = { max = 3 }");
-    let folder = Folder::with("twice.toml", &spec);
-    for _ in 0..2 {
-        ends(0, &folder, &["run", "twice.toml"]);
+    write(&folder, "p.toml", &spec("p", &body));
+    prints(&folder, &["run", "p.toml", "--dry-run"], &["8 cells, visited 2 times each, on 16 files"]);
+    let output = run(&folder, &["run", "p.toml"]);
+    // Windows of 8 ms are too short for a prediction to a tenth.
+    assert!(output.status.code().is_some_and(|code| code < 2), "{}", stderr(&output));
+    let text = stdout(&output);
+    has(
+        &text,
+        &["Storage", "Single stages", "All together", "How many workers", "Measured within 10 % of the prediction in"],
+    );
+    let directory = folder.join("results/p");
+    for name in ["pipeline.parquet", "pipeline.json", "spec.toml", "environment.json", "pipeline.png"] {
+        assert!(directory.join(name).is_file(), "{name}");
     }
-    assert!(folder.join("results/twice.1/steps.parquet").is_file());
-    assert!(folder.join("results/twice/steps.parquet").is_file());
-    let output = ends(0, &folder, &["run", "twice.toml", "--resume"]);
-    assert!(stderr(&output).contains("nothing is left to resume"));
+    assert!(!directory.join("parts").exists() && images.read_dir().expect("a folder").next().is_none());
+    let document = parsed(&read(&directory, "pipeline.json"));
+    assert_eq!((document["version"].as_i64(), document["within_ten_percent"]["of"].as_i64()), (Some(1), Some(8)));
+    let rows = rows(&directory);
+    let together: Vec<&PipelineRow> = rows.iter().filter(|row| row.stage == "together").collect();
+    assert!(together.len() == 16 && together.iter().all(|row| row.status == Status::Ok && row.images > 0));
+    let again = run(&folder, &["run", "p.toml", "--resume"]);
+    assert!(stderr(&again).contains("nothing is left to resume"), "{}", stderr(&again));
+    let page = read(&directory, "report.html");
+    has(
+        &page,
+        &[
+            "<h2>Stages and workers</h2>",
+            "Single stages (images/s",
+            "<img class=\"picture\" alt=\"Measured within 10 %",
+        ],
+    );
+    std::fs::remove_file(directory.join("report.html")).expect("removed");
+    ends(0, &folder, &["report", "results/p"]);
+    assert_eq!(read(&directory, "report.html"), page, "from the stored data alone");
+    ends(0, &folder, &["plot", "results/p", "--format", "svg", "--out", "drawn"]);
+    assert!(read(&folder, "drawn/pipeline.svg").contains("Predicted (images/s)"));
+    refused(&folder, &["jumps", "results/p"], &["input pipeline"]);
 }
 
 #[test]
 #[ignore = "slow"]
-fn a_range_that_excludes_its_end_is_reported_with_its_values() {
-    let spec = planted("r", "\"1..70\"", "", "blocks = { max = 2 }");
-    let folder = Folder::with("r.toml", &spec);
-    let notice = "batchstep: the batch sizes are 1 to 69; `1..=70` is the range that has 70 in it too";
-    let output = run(&folder, &["run", "r.toml", "--dry-run"]);
-    assert!(stderr(&output).contains(notice), "{}", stderr(&output));
-    assert!(stdout(&output).contains("batch size 1 to 69\n"), "{}", stdout(&output));
-    assert!(stderr(&run(&folder, &["run", "r.toml"])).contains(notice));
+fn damaged_images_are_counted_and_named() {
+    let folder = Folder::on_disk();
+    let body = |on_error: &str| {
+        format!(
+            "[data]\nimages = 8\ndamaged = 2\nsize = 16\nformat = \"png\"\ncache = \"warm\"\n[loader]\nworkers = 1\non_error = \"{on_error}\""
+        )
+    };
+    write(&folder, "skip.toml", &spec("skip", &body("skip")));
+    warns(1, &folder, &["run", "skip.toml"], &["2 images could not be read and were left out: ", ".png"]);
+    write(&folder, "stop.toml", &spec("stop", &body("stop")));
+    let output = run(&folder, &["run", "stop.toml"]);
+    let message = stderr(&output);
+    assert!(message.contains("the image cannot be read") && message.contains(".png"), "{message}");
+    assert!(output.status.code() == Some(1) && message.contains("the run ended early"), "{message}");
+}
+
+/// Runs the study in a separate mount namespace, with a small memory file system at `disk`.
+fn on_small_disk(folder: &Path, options: &str) -> Output {
+    let script = "mount -t tmpfs -o \"$1\" tmpfs disk && \"$2\" run p.toml --resume; code=$?; echo \"left: $(ls -A disk | wc -l)\"; exit $code";
+    let mut command = Command::new("unshare");
+    command.current_dir(folder).args(["--user", "--map-root-user", "--mount", "sh", "-c", script, "sh", options]);
+    command.arg(env!("CARGO_BIN_EXE_batchstep")).output().expect("unshare(1) runs")
+}
+
+#[test]
+fn a_disk_that_fills_up_while_the_images_are_made_leaves_nothing_behind() {
+    let probe = Command::new("unshare")
+        .args(["--user", "--map-root-user", "--mount", "mount", "-t", "tmpfs", "tmpfs", "/mnt"])
+        .output();
+    if !probe.is_ok_and(|probe| probe.status.success()) {
+        return needs::missing("mount", "a file system cannot be mounted in a namespace of its own here");
+    }
+    let folder = Folder::new();
+    std::fs::create_dir(folder.join("disk")).expect("a folder");
+    write(&folder, "p.toml", &spec("p", "[data]\nfolder = \"disk\"\nimages = 200\nsize = 16\nformat = \"raw\""));
+    // 200 images of 768 bytes fit into 4 MB, but not into 50 entries: the 51st file is refused with "no space left on
+    // device".
+    let output = on_small_disk(&folder, "size=4m,nr_inodes=50");
+    let message = stderr(&output);
+    assert_eq!(output.status.code(), Some(2), "{message}");
+    assert!(message.contains("cannot write an image of the study: No space left on device"), "{message}");
+    assert!(message.contains("the written images were removed again"), "{message}");
+    assert!(stdout(&output).contains("left: 0"), "{}", stdout(&output));
+    // Data that cannot fit is refused beforehand.
+    let output = on_small_disk(&folder, "size=64k");
+    assert!(output.status.code() == Some(2) && stderr(&output).contains("are free"), "{}", stderr(&output));
 }

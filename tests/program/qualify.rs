@@ -53,7 +53,7 @@ const FIT: &str = "version = 1\nkind = \"fit\"\nname = \"q\"\n[sweep]\nbatch_siz
 #[test]
 #[ignore = "slow"]
 fn fits_trainings_and_pipelines_are_checked_as_sweeps_are() {
-    for (spec, file) in [(FIT, files::FIT), (TRAINING, files::EPOCHS), (PIPELINE, files::PIPELINE)] {
+    for (spec, file) in [(FIT, "fit.parquet"), (TRAINING, "epochs.parquet"), (PIPELINE, "pipeline.parquet")] {
         let folder = Folder::with("q.toml", &spec.replace("\"auto\"", "\"cpu\""));
         let said = stderr(&run(&folder, &["--qualify", "always"]));
         assert!(said.contains("checking cpu's step of"), "{said}");

@@ -2,7 +2,8 @@
 
 use std::path::Path;
 
-use batchstep::store::{Begin, EpochRow, RunDirectory, Table};
+use batchstep::store::{Begin, RunDirectory, Table};
+use batchstep::study::training::TrainingRow;
 
 use crate::support::{Folder, ends, parsed, prints, read, refused, run, start, stderr, stdout, succeeds, write};
 
@@ -152,9 +153,9 @@ fn status_shows_the_runs_that_can_be_read_and_names_the_others() {
     let study = "version = 1\nname = \"e\"\nkind = \"training\"\n";
     let opened = RunDirectory::open(&folder.join("epochs"), study, Begin::Anew).expect("opens");
     opened.directory.write_text("environment.json", "{}").expect("written");
-    let visit = |visit| opened.directory.append(&[EpochRow { visit, ..EpochRow::default() }]).expect("stored");
+    let visit = |visit| opened.directory.append(&[TrainingRow { visit, ..TrainingRow::default() }]).expect("stored");
     (0..3).for_each(visit);
-    assert!(opened.directory.seal_visits::<EpochRow, EpochRow>(true).expect("sealed").complete);
+    assert!(opened.directory.seal_visits::<TrainingRow, TrainingRow>(true).expect("sealed").complete);
     drop(opened);
     // Shards that nothing has been submitted of, and a spec that was damaged.
     ends(0, &folder, &["submit", "--slurm", "s.toml", "--nodes", "2", "--dry-run"]);

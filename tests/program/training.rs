@@ -5,9 +5,9 @@ use std::path::Path;
 use std::process::Command;
 
 use batchstep::report::Style;
-use batchstep::store::{EpochRow, rows_of};
+use batchstep::store::rows_of;
 use batchstep::study::training::results::Results;
-use batchstep::study::training::{hyperfine, report};
+use batchstep::study::training::{TrainingRow, hyperfine, report};
 use serde_json::Value;
 
 use crate::needs;
@@ -54,7 +54,7 @@ repetitions = 2
 warmup_steps = 2
 "#;
 
-fn epochs(run: &Path) -> Vec<EpochRow> {
+fn epochs(run: &Path) -> Vec<TrainingRow> {
     rows_of(run).expect("epochs")
 }
 
@@ -179,12 +179,12 @@ fn a_damaged_image_is_named_and_the_run_continues_or_ends_as_the_spec_says() {
                 assert!(said.contains("repair the image, then continue with `--resume`"), "{said}");
             }
             _ => {
-                let counted: Vec<&EpochRow> = rows.iter().filter(|row| !row.warmup).collect();
+                let counted: Vec<&TrainingRow> = rows.iter().filter(|row| !row.warmup).collect();
                 assert!(counted.len() == 8 && counted.iter().all(|row| (row.examples, row.skipped) == (119, 1)));
                 assert!(said.contains("1 example could not be read and was left out"), "{said}");
                 // What it would advise is set.
                 assert!(!said.contains("leave out what is damaged"), "{said}");
-                let learnt = |row: &&EpochRow| row.epoch == 0 || row.test_accuracy == Some(1.0);
+                let learnt = |row: &&TrainingRow| row.epoch == 0 || row.test_accuracy == Some(1.0);
                 assert!(counted.iter().all(learnt), "{counted:?}");
             }
         }
@@ -217,7 +217,7 @@ fn an_image_that_cannot_be_opened_is_the_cells_own_error() {
             "{said}"
         );
         let rows = epochs(&folder.join("results").join(name));
-        let failed: Vec<&EpochRow> = rows.iter().filter(|row| row.error.is_some()).collect();
+        let failed: Vec<&TrainingRow> = rows.iter().filter(|row| row.error.is_some()).collect();
         assert_eq!(failed.len(), visits, "{rows:?}");
     }
 }
@@ -235,7 +235,7 @@ fn a_damaged_test_image_is_counted_and_named() {
     assert!(said.contains("test/dog/3.png: the image cannot be read"), "{said}");
     assert!(said.contains("1 test example could not be read: the accuracy is that of the others"), "{said}");
     let rows = epochs(&folder.join("results/tested"));
-    let counted: Vec<&EpochRow> = rows.iter().filter(|row| !row.warmup).collect();
+    let counted: Vec<&TrainingRow> = rows.iter().filter(|row| !row.warmup).collect();
     assert!(counted.len() == 8 && counted.iter().all(|row| (row.skipped, row.test_skipped) == (0, Some(1))));
     assert!(counted.iter().all(|row| row.error.as_deref().is_some_and(|error| error.contains("test/dog/3.png"))));
     // The shares are ninths, not tenths.
@@ -269,17 +269,17 @@ fn a_data_set_of_the_hub_is_trained_on_and_its_damaged_row_is_named() {
         let text = spec(name, &data.replace("ON_ERROR", on_error)).replace("out_features = 10", "out_features = 3");
         write(&folder, "p.toml", &text);
         let output = run(&folder, &["run", "p.toml"]);
-        let rows = rows_of::<EpochRow>(&folder.join("results").join(name)).unwrap_or_default();
+        let rows = rows_of::<TrainingRow>(&folder.join("results").join(name)).unwrap_or_default();
         (output, rows)
     };
     let (output, rows) = go("hub", "hub", "fail");
     // 1: epochs of a millisecond may be outliers.
     assert!(output.status.code().is_some_and(|code| code < 2), "{}", stderr(&output));
     assert!(stdout(&output).contains("Epochs of 20 images from Parquet files, tested on 6"), "{}", stdout(&output));
-    let counted: Vec<&EpochRow> = rows.iter().filter(|row| !row.warmup).collect();
+    let counted: Vec<&TrainingRow> = rows.iter().filter(|row| !row.warmup).collect();
     assert!(counted.len() == 2 * 2 * 6 && counted.iter().all(|row| row.examples == 20));
     // The losses are the same for any number of workers; cats are dark and dogs are bright.
-    let last: Vec<&&EpochRow> = counted.iter().filter(|row| row.epoch == 5).collect();
+    let last: Vec<&&TrainingRow> = counted.iter().filter(|row| row.epoch == 5).collect();
     assert!(last.iter().all(|row| row.loss == last[0].loss && row.test_accuracy == Some(1.0)), "{last:?}");
 
     let (output, rows) = go("fail", "damaged", "fail");
@@ -365,12 +365,12 @@ fn the_statistics_of_hyperfines_times_are_hyperfines() {
     let document = parsed(&std::fs::read_to_string(&path).expect("a file"));
     let number = |value: &Value| value.as_f64().expect("a number");
     // A cell for each command, whose runs are the epochs of one visit. hyperfine exports processor times only as means, so every epoch has the mean.
-    let rows: Vec<EpochRow> = (0..)
+    let rows: Vec<TrainingRow> = (0..)
         .zip(document["results"].as_array().expect("two results"))
         .flat_map(|(workers, theirs)| {
             let times = theirs["times"].as_array().expect("a list").iter().map(number).collect::<Vec<f64>>();
             let (user, system) = (number(&theirs["user"]), number(&theirs["system"]));
-            (0..).zip(times).map(move |(epoch, seconds)| EpochRow {
+            (0..).zip(times).map(move |(epoch, seconds)| TrainingRow {
                 engine: "cpu".into(),
                 workers,
                 epoch,
@@ -379,7 +379,7 @@ fn the_statistics_of_hyperfines_times_are_hyperfines() {
                 user_time_s: Some(user),
                 system_time_s: Some(system),
                 memory_used_bytes: Some(1),
-                ..EpochRow::default()
+                ..TrainingRow::default()
             })
         })
         .collect();

@@ -9,14 +9,15 @@ use super::identity::{describe, network_id};
 use super::lacking::leave_out;
 use crate::analysis::environment::Environment;
 use crate::error::{Error, Kind, Result};
+use crate::kinds::StudyKind;
 use crate::network::Sides;
 use crate::os::look;
 use crate::settings::Precision;
 use crate::spec::plan::{Cell, Plan};
-use crate::spec::{Experiment, StudyKind, parse_as, text_of};
+use crate::spec::{Experiment, parse_as, text_of};
 use crate::store::{
     AxisValues, CellRow, CollectedCell, CollectedLayer, CollectedRun, LayerRow, MeasuredPeaks, dataset, digest, files,
-    sealed,
+    sealed, sealed_kind,
 };
 
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -228,12 +229,14 @@ struct Device {
 
 /// Why a folder without `cells.parquet` cannot be collected.
 fn why_not(path: &Path) -> Result<Error> {
-    if look::is_file(&path.join(files::EPOCHS))? {
-        return Ok(Error::data("this run is a training: its times are those of epochs, and the database holds steps")
-            .hint("collect a sweep of the same network, and ask `batchstep predict` for its epochs"));
-    }
-    for (file, kind) in [(files::PIPELINE, "pipeline"), (files::FIT, "fit")] {
-        if look::is_file(&path.join(file))? {
+    match sealed_kind(path)? {
+        None | Some(StudyKind::Sweep) => {}
+        Some(StudyKind::Training) => {
+            let what = "this run is a training: its times are those of epochs, and the database holds steps";
+            return Ok(Error::data(what)
+                .hint("collect a sweep of the same network, and ask `batchstep predict` for its epochs"));
+        }
+        Some(kind) => {
             return Ok(Error::data(format!("this run is a {kind}: the database holds the steps of sweeps"))
                 .hint("collect a sweep of the same network"));
         }

@@ -2,10 +2,10 @@
 
 use std::path::Path;
 
+use super::SurfaceRow;
 use super::results::{FitCurve, FittedSurface, Results};
 use crate::chart::chart_data::{Drawing, made_by};
-use crate::chart::{Chart, Fits, Line, LinePoint, Relief, ReliefPoint};
-use crate::store::SurfaceRow;
+use crate::chart::{Chart, FitChart, FitPoint, FitSurface, Line, LinePoint};
 use crate::units::human;
 
 /// A curve keeps every update up to this one, and then [`PER_DECADE`] of them for each factor of ten.
@@ -18,10 +18,10 @@ const MOST_DOTS: usize = 2500;
 pub fn drawing(source: &Path, study: &Results) -> Drawing {
     let chart = chart(source, study);
     let (summary, title) = (chart.summary.clone(), "The surface and the losses");
-    Drawing { name: "fit", title, summary, chart: Chart::Fits(chart) }
+    Drawing { name: "fit", title, summary, chart: Chart::Fit(chart) }
 }
 
-fn chart(source: &Path, study: &Results) -> Fits {
+fn chart(source: &Path, study: &Results) -> FitChart {
     let same = study.agreements.iter().filter(|agreement| agreement.holds()).count();
     let agreement = match study.agreements.len() {
         0 => String::new(),
@@ -37,10 +37,10 @@ fn chart(source: &Path, study: &Results) -> Fits {
     });
     let blank = fitted.is_none();
     let summary = fitted.unwrap_or_default() + if blank { agreement.trim_start() } else { &agreement };
-    Fits {
+    FitChart {
         title: format!("Fits on {}", study.device),
         summary,
-        reliefs: study.surface.as_ref().map(reliefs).unwrap_or_default(),
+        surfaces: study.surface.as_ref().map(surfaces).unwrap_or_default(),
         losses: study.fits.iter().map(|fit| line(fit, study)).collect(),
         caption: vec![
             format!("{} \u{b7} {}", study.device, human::counted(study.fits.len() as u64, "fit")),
@@ -69,7 +69,7 @@ fn line(fit: &FitCurve, study: &Results) -> Line {
 }
 
 /// The training set, the fit on the same vertical axis, and their difference.
-fn reliefs(surface: &FittedSurface) -> Vec<Relief> {
+fn surfaces(surface: &FittedSurface) -> Vec<FitSurface> {
     let places = &surface.places;
     let both = || places.iter().flat_map(|point| [point.height, point.fitted]);
     let extent = |values: &mut dyn Iterator<Item = f64>| {
@@ -79,11 +79,11 @@ fn reliefs(surface: &FittedSurface) -> Vec<Relief> {
     let [least, most] = extent(&mut places.iter().map(|point| point.fitted - point.height));
     let reach = places.iter().map(|point| point.x.abs().max(point.y.abs())).fold(0.0, f64::max).max(f64::MIN_POSITIVE);
     let index = |value: i64| usize::try_from(value).unwrap_or(0);
-    let relief = |title: String, value: &dyn Fn(&SurfaceRow) -> f64| Relief {
+    let drawn = |title: String, value: &dyn Fn(&SurfaceRow) -> f64| FitSurface {
         title,
         points: places
             .iter()
-            .map(|point| ReliefPoint {
+            .map(|point| FitPoint {
                 row: index(point.row),
                 column: index(point.column),
                 x: point.x,
@@ -97,13 +97,13 @@ fn reliefs(surface: &FittedSurface) -> Vec<Relief> {
         signed: false,
         dots: false,
     };
-    let training = relief(format!("Training set: {}", human::counted(surface.points as u64, "point")), &|p| p.height);
-    let fitted = relief(format!("Fit: {}", surface.name), &|point| point.fitted);
-    let error = relief("Error: fit less training set".to_owned(), &|point| point.fitted - point.height);
+    let training = drawn(format!("Training set: {}", human::counted(surface.points as u64, "point")), &|p| p.height);
+    let fitted = drawn(format!("Fit: {}", surface.name), &|point| point.fitted);
+    let error = drawn("Error: fit less training set".to_owned(), &|point| point.fitted - point.height);
     vec![
-        Relief { dots: places.len() <= MOST_DOTS, ..training },
+        FitSurface { dots: places.len() <= MOST_DOTS, ..training },
         fitted,
-        Relief { low: least.min(0.0), high: most.max(0.0), signed: true, ..error },
+        FitSurface { low: least.min(0.0), high: most.max(0.0), signed: true, ..error },
     ]
 }
 
@@ -132,8 +132,8 @@ mod tests {
             SurfaceRow { row, column, x, y, height, fitted, ..SurfaceRow::default() }
         };
         let places = vec![place(0, 0, 1.0, 1.5), place(0, 1, 2.0, 1.0), place(1, 0, 3.0, 3.0), place(1, 1, 4.0, 7.0)];
-        let drawn = reliefs(&FittedSurface { name: "cpu".into(), points: 4, error: 1.0, places });
-        let axes: Vec<[f64; 2]> = drawn.iter().map(|relief| [relief.low, relief.high]).collect();
+        let drawn = surfaces(&FittedSurface { name: "cpu".into(), points: 4, error: 1.0, places });
+        let axes: Vec<[f64; 2]> = drawn.iter().map(|one| [one.low, one.high]).collect();
         assert_eq!(axes, [[1.0, 7.0], [1.0, 7.0], [-1.0, 3.0]]);
         assert_eq!(drawn[2].points.iter().map(|point| point.z).collect::<Vec<_>>(), [0.5, -1.0, 0.0, 3.0]);
     }

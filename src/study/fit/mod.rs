@@ -7,6 +7,7 @@
 mod figures;
 pub mod report;
 pub mod results;
+mod rows;
 pub mod spec;
 #[cfg(test)]
 mod tests;
@@ -14,6 +15,7 @@ mod tests;
 use std::path::Path;
 use std::sync::atomic::Ordering;
 
+pub use rows::{FitRow, SurfaceRow};
 pub use spec::Fit;
 
 use super::plan::Axes;
@@ -22,11 +24,13 @@ use crate::engine::data::{self, PeaksPoint, side};
 use crate::engine::open::Engines;
 use crate::engine::{Settings, Step, Workload};
 use crate::error::{Error, Kind, Result};
+use crate::kinds::StudyKind;
 use crate::run::{RowContext, row_of_cell};
 use crate::settings::Examples;
+use crate::spec::keys::Table;
 use crate::spec::plan::networks;
 use crate::spec::{Order, Subject};
-use crate::store::{FitRow, RunDirectory, Status, SurfaceRow, files, rows_of};
+use crate::store::{RunDirectory, Status, rows_of};
 use crate::units::human;
 use results::Results;
 
@@ -36,6 +40,7 @@ const MOST_STORED: usize = 200;
 visited!(FitRow,);
 
 impl Study for Fit {
+    const KIND: StudyKind = StudyKind::Fit;
     const OF_A_CELL: &'static [Kind] = &[Kind::OutOfMemory, Kind::Engine];
     type Beside = ();
     type Row = FitRow;
@@ -61,8 +66,8 @@ impl Study for Fit {
         (&mut self.measure.seed, &mut self.measure.time_limit_s)
     }
 
-    fn to_toml(&self) -> String {
-        Self::to_toml(self)
+    fn write_own(&self, out: &mut String) {
+        self.measure.write(out);
     }
 
     fn size(&self) -> String {
@@ -128,8 +133,9 @@ impl Study for Fit {
             warnings: report::warnings(&study),
             document: report::document(&study),
             drawing: figures::drawing(path, &study),
+            is_interactive: false,
             json: report::json(&study),
-            file: Some(files::FITS),
+            file: Some("fit.json"),
         })
     }
 }

@@ -4,8 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
 
+use super::FitRow;
 use super::results::{Agreement, FitCurve, Results, SAME};
 use crate::report::{Answer, Column, Document, Ground, Table, Warning};
+use crate::study::warning::{failed, not_finite};
 use crate::units::human;
 
 /// Everything that a study says. Empty without fits.
@@ -171,18 +173,21 @@ pub fn json(study: &Results) -> Value {
 
 /// What a user should know about the study.
 pub fn warnings(study: &Results) -> Vec<Warning> {
-    let mut warnings = Vec::new();
-    if let Some(first) = study.failed.first() {
-        warnings.push(Warning::FailedFits { cells: study.failed.len(), first: first.clone() });
-    }
-    if let Some(first) = study.disagreements().next() {
-        warnings.push(Warning::LossesDiffer { fits: study.disagreements().count(), first: sentence(first) });
-    }
     let diverged = study.fits.iter().filter(|fit| !fit.error().is_finite()).count();
-    if diverged > 0 {
-        warnings.push(Warning::NanEpochs { epochs: diverged });
-    }
-    warnings
+    [failed::<FitRow>(&study.failed), parted(study), not_finite(diverged)].into_iter().flatten().collect()
+}
+
+/// That losses part early from those of the same seed, and the first of them.
+fn parted(study: &Results) -> Option<Warning> {
+    let first = sentence(study.disagreements().next()?);
+    let fits = match study.disagreements().count() {
+        1 => "a fit".to_owned(),
+        several => format!("{several} fits"),
+    };
+    let message = format!("the losses of {fits} differ from those of the same seed; the first: {first}");
+    let remedy = "`batchstep selftest` finds an operator that is wrong; candle passes a rectifier's gradient on where its input is exactly 0, as in the \
+                  middle of a grid with an odd side while biases are 0: fit an even number of points to a side";
+    Some(Warning::OfStudy { message, remedy: remedy.to_owned() })
 }
 
 #[cfg(test)]
@@ -268,7 +273,11 @@ mod tests {
     #[test]
     fn curves_that_part_early_are_a_warning() {
         let warnings = warnings(&study(0.2));
-        assert!(matches!(&warnings[..], [Warning::LossesDiffer { fits: 1, first }] if first.contains("NOT the same")));
-        assert!(warnings[0].to_string().contains("torch and cpu"), "{}", warnings[0]);
+        let said = warnings[0].to_string();
+        assert_eq!(warnings.len(), 1);
+        assert!(
+            ["the losses of a fit differ", "NOT the same", "torch and cpu"].iter().all(|part| said.contains(part)),
+            "{said}"
+        );
     }
 }

@@ -2,9 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::{FitRow, SurfaceRow};
 use crate::settings::{AXES, Precision, Role, Value};
 use crate::stats::quantile::median;
-use crate::store::{FitRow, SurfaceRow};
 use crate::study::Visited;
 use crate::study::series::Varied;
 

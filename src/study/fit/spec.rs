@@ -11,7 +11,8 @@
 use crate::error::Result;
 use crate::settings::EngineName;
 use crate::spec::keys::{Table, count, keys, seed, time_limit};
-use crate::spec::{Input, Section, StudyKind, Subject, Usual, refuse_many};
+use crate::spec::{Input, Section, Subject, Usual, refuse_many};
+use crate::study::Study;
 
 /// A study of fits.
 #[derive(Clone, Debug, PartialEq)]
@@ -35,7 +36,7 @@ keys! {
 }
 
 const USUAL: Usual = Usual {
-    kind: StudyKind::Fit,
+    kind: Fit::KIND,
     model: Some("mlp"),
     input: Input::Needed,
     batch_size: 40_000,
@@ -51,13 +52,6 @@ impl Fit {
         let fit = Self { subject: Subject::read(spec, &USUAL, origin)?, measure: Updates::read(measure)? };
         refuse_many(fit.subject.cell_count(&[]), origin)?;
         Ok(fit)
-    }
-
-    /// The full resolved spec; parsing it again gives an equal study.
-    pub fn to_toml(&self) -> String {
-        let mut out = self.subject.write(USUAL.kind);
-        self.measure.write(&mut out);
-        out
     }
 }
 

@@ -14,7 +14,7 @@ use crate::units::human;
 pub fn drawing(source: &Path, study: &Results) -> Drawing {
     let chart = chart(source, study);
     let (summary, title) = (chart.summary.clone(), "Measured, predicted, and where the time goes");
-    Drawing { name: "pipeline", title, summary, chart: Chart::Feeding(chart) }
+    Drawing { name: "pipeline", title, summary, chart: Chart::Study(chart) }
 }
 
 fn chart(source: &Path, study: &Results) -> StudyChart {

@@ -15,6 +15,7 @@ mod plan;
 pub mod report;
 pub mod results;
 mod rounds;
+mod rows;
 mod scheduling;
 mod sides;
 pub mod spec;
@@ -28,6 +29,7 @@ use std::path::Path;
 
 pub use images::Made;
 pub use plan::Source;
+pub use rows::PipelineRow;
 pub use spec::Pipeline;
 
 use super::{Bench, Cell, Course, Plan, Study, Told, Visit, VisitTo, visited};
@@ -35,9 +37,11 @@ use crate::device::root::FilesystemRoot;
 use crate::device::storage::Storage;
 use crate::engine::open::Engines;
 use crate::error::{Error, Kind, Result};
+use crate::kinds::StudyKind;
 use crate::run::RowContext;
 use crate::spec::Subject;
-use crate::store::{PipelineRow, RunDirectory, Status, files as names};
+use crate::spec::keys::Table;
+use crate::store::{RunDirectory, Status};
 use crate::study::course::rows_that_count;
 use crate::study::training::spec::OnError;
 use crate::units::human;
@@ -53,6 +57,7 @@ pub struct Supplies {
 }
 
 impl Study for Pipeline {
+    const KIND: StudyKind = StudyKind::Pipeline;
     const OF_A_CELL: &'static [Kind] = &[Kind::OutOfMemory, Kind::Engine, Kind::Data, Kind::Io];
     type Beside = Source;
     type Row = PipelineRow;
@@ -78,8 +83,10 @@ impl Study for Pipeline {
         (&mut self.measure.seed, &mut self.measure.time_limit_s)
     }
 
-    fn to_toml(&self) -> String {
-        Self::to_toml(self)
+    fn write_own(&self, out: &mut String) {
+        self.data.write(out);
+        self.loader.write(out);
+        self.measure.write(out);
     }
 
     fn size(&self) -> String {
@@ -161,8 +168,9 @@ impl Study for Pipeline {
             warnings: report::warnings(&study),
             document: report::document(&study),
             drawing,
+            is_interactive: false,
             json: report::json(&study),
-            file: Some(names::FEEDING),
+            file: Some("pipeline.json"),
         })
     }
 }

@@ -5,13 +5,17 @@ use serde_json::{Value, json};
 use super::results::model::{Limit, Stage};
 use super::results::sides::{Half, SideTimes, Sides};
 use super::results::{FedCell, Knee, Results, Within};
-use crate::report::{Answer, Column, Document, Ground, Table, Warning};
+use crate::report::{Answer, Column, Document, Ground, Table, Warning, shortened};
+use crate::study::pipeline::PipelineRow;
+use crate::study::warning::{failed, were};
 use crate::units::human;
 
 /// The version of the document.
 const VERSION: u32 = 1;
 /// The share of the cells that the model is to predict to a tenth.
 const WANTED: f64 = 0.9;
+/// Images that a warning names.
+const MOST_NAMED: usize = 4;
 
 /// Everything that a study says. Empty without cells.
 pub fn document(study: &Results) -> Document {
@@ -205,29 +209,45 @@ fn sides(sides: Sides) -> Value {
 
 /// What a user should know about a study.
 pub fn warnings(study: &Results) -> Vec<Warning> {
-    let mut warnings = Vec::new();
-    if let Some(first) = study.failed.first() {
-        warnings.push(Warning::FailedPipelines { cells: study.failed.len(), first: first.clone() });
-    }
-    if !study.skipped.is_empty() {
-        warnings.push(Warning::SkippedImages { why: study.skipped.clone() });
-    }
+    let all = [failed::<PipelineRow>(&study.failed), skipped(&study.skipped), not_cold(study), unpredicted(study)];
+    all.into_iter().flatten().collect()
+}
+
+/// That images could not be read: the first of them with the reasons.
+fn skipped(why: &[String]) -> Option<Warning> {
+    let (images, were) = (human::counted(why.len() as u64, "image"), were(why.len()));
+    let named = shortened(why.iter().cloned(), MOST_NAMED).join("; ");
+    let message = format!("{images} could not be read and {were} left out: {named}");
+    let remedy = "all of them are in `pipeline.json`; replace the files, or make them an error with `on_error = \"fail\"` in [loader]";
+    (!why.is_empty()).then(|| Warning::OfStudy { message, remedy: remedy.to_owned() })
+}
+
+/// That files were to come from the storage device and came from memory.
+fn not_cold(study: &Results) -> Option<Warning> {
     let warm = study.not_cold();
-    if let Some(first) = warm.first() {
-        warnings.push(Warning::NotCold { cells: warm.len(), first: first.place() });
-    }
+    let (cells, first) = (human::counted(warm.len() as u64, "cell"), warm.first()?.place());
+    let message = format!("the files of {cells} were not cold: they came from memory; the first: {first}");
+    let remedy = "name a `folder` in [data] on a disk: memory file systems hold every file in memory, and some others ignore both O_DIRECT and \
+                  POSIX_FADV_DONTNEED";
+    Some(Warning::OfStudy { message, remedy: remedy.to_owned() })
+}
+
+/// That the rate of many cells is farther than a tenth from the predicted one.
+fn unpredicted(study: &Results) -> Option<Warning> {
     let Within { model: good, of, .. } = study.within();
-    if of > 0 && (good as f64) < WANTED * of as f64 {
-        warnings.push(Warning::Unpredicted { cells: of - good, of });
-    }
-    warnings
+    let off = of - good;
+    let (cells, are) = (human::counted(off as u64, "cell"), if off == 1 { "is" } else { "are" });
+    let of_all = human::count(of as u64);
+    let message = format!("{cells} of {of_all} {are} more than 10 % off the rate that the stages predict");
+    let remedy = "repeat the run while nothing else uses the machine, or measure longer: `stage_time`, `together_time` and `repetitions` in \
+                  [measure]";
+    (of > 0 && (good as f64) < WANTED * of as f64).then(|| Warning::OfStudy { message, remedy: remedy.to_owned() })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::report::Style;
-    use crate::store::PipelineRow;
     use crate::study::pipeline::results::tests::visit_rows;
 
     fn study() -> Results {
@@ -289,6 +309,9 @@ mod tests {
             text.contains("2 images could not be read and were left out: a.png: it is cut off; b.png: it is no image"),
             "{text}"
         );
+        let one = skipped(&["a.png: it ends early".to_owned()]).expect("a warning");
+        assert_eq!(one.to_string(), "1 image could not be read and was left out: a.png: it ends early");
+        assert!(one.remedy().starts_with("all of them"), "{}", one.remedy());
         let document = json(&study);
         assert_eq!(document["skipped"], json!(["a.png: it is cut off", "b.png: it is no image"]));
     }
@@ -296,7 +319,8 @@ mod tests {
     #[test]
     fn what_is_not_predicted_is_a_warning_with_its_remedy() {
         let warnings = warnings(&study());
-        assert_eq!(warnings, [Warning::Unpredicted { cells: 1, of: 3 }]);
+        assert_eq!(warnings.len(), 1);
+        assert_eq!(warnings[0].to_string(), "1 cell of 3 is more than 10 % off the rate that the stages predict");
         assert!(warnings[0].text(&Style::PLAIN).contains("help: "));
     }
 }

@@ -13,7 +13,8 @@ use std::path::PathBuf;
 use crate::error::{Error, Result};
 use crate::settings::{EngineName, named};
 use crate::spec::keys::{Table, count, keys, list, name, path, seed, time, time_limit};
-use crate::spec::{Input, Section, StudyKind, Subject, Usual, refuse_many};
+use crate::spec::{Input, Section, Subject, Usual, refuse_many};
+use crate::study::Study;
 use crate::study::training::spec::OnError;
 
 /// A study of the input pipeline.
@@ -22,7 +23,7 @@ pub struct Pipeline {
     /// The networks' `input` follows from the images: three channels of their size. Default: a batch size of 32.
     pub subject: Subject,
     pub data: Images,
-    pub loader: Feeding,
+    pub loader: Loading,
     pub measure: Windows,
 }
 
@@ -67,7 +68,7 @@ named! {
 
 keys! {
     /// How batches are made.
-    Feeding in "loader" {
+    Loading in "loader" {
         /// Axis: threads that make batches; 0: the training thread itself. Default: 0, 1, 2, 4.
         workers: Vec<usize> = vec![0, 1, 2, 4], "workers", list(count(0, 1024));
         /// Batches that each worker keeps ready. Default: 2.
@@ -97,7 +98,7 @@ const WINDOW: &str = "a time from \"1ms\" to \"10min\", such as \"100ms\"";
 
 /// An engine that our loader feeds.
 const USUAL: Usual = Usual {
-    kind: StudyKind::Pipeline,
+    kind: Pipeline::KIND,
     model: None,
     input: Input::FromData,
     batch_size: 32,
@@ -114,7 +115,7 @@ impl Pipeline {
         let pipeline = Self {
             subject: Subject::read(spec, &USUAL, origin)?,
             data: Images::read(data)?,
-            loader: Feeding::read(loader)?,
+            loader: Loading::read(loader)?,
             measure: Windows::read(measure)?,
         };
         if pipeline.subject.model.input.is_some() {
@@ -127,15 +128,6 @@ impl Pipeline {
         }
         refuse_many(pipeline.cell_count(), origin)?;
         Ok(pipeline)
-    }
-
-    /// The full resolved spec; parsing it again gives an equal study.
-    pub fn to_toml(&self) -> String {
-        let mut out = self.subject.write(USUAL.kind);
-        self.data.write(&mut out);
-        self.loader.write(&mut out);
-        self.measure.write(&mut out);
-        out
     }
 
     /// The number of cells.

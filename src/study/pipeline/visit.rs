@@ -7,12 +7,11 @@ use super::files::{self, Files};
 use super::rounds::{Stages, VisitResults};
 use super::stages::{Done, Loaded, Ready};
 use super::together::Fed;
-use super::{Pipeline, Source};
+use super::{Pipeline, PipelineRow, Source};
 use crate::data::loader::{Loader, Options};
 use crate::data::{Examples, Normal};
 use crate::error::{Error, Result};
 use crate::run::row_of_cell;
-use crate::store::PipelineRow;
 use crate::study::training::spec::OnError;
 
 /// Examples of an epoch of all stages together, so that a window ends before its epoch.

@@ -13,7 +13,7 @@ use crate::units::human;
 /// The chart of a study.
 pub fn drawing(source: &Path, study: &Results) -> Drawing {
     let chart = chart(source, study);
-    Drawing { name: "training", title: "Epochs", summary: chart.summary.clone(), chart: Chart::Training(chart) }
+    Drawing { name: "training", title: "Epochs", summary: chart.summary.clone(), chart: Chart::Study(chart) }
 }
 
 fn chart(source: &Path, study: &Results) -> StudyChart {
@@ -164,15 +164,15 @@ fn note(cell: &CellEpochs) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::store::EpochRow;
+    use crate::study::training::TrainingRow;
     use crate::study::training::results::tests::row;
 
     #[test]
     fn an_epoch_is_steps_waiting_and_the_rest_as_far_as_the_engine_says() {
-        let parts = |row: EpochRow| bar(&Results::of(&[row]).cells[0]).map(|bar| bar.parts);
+        let parts = |row: TrainingRow| bar(&Results::of(&[row]).cells[0]).map(|bar| bar.parts);
         // By hand, of 16 s: five eighths in steps, a quarter waiting.
         assert_eq!(parts(row(64, 0, 0, 16.0)), Some(vec![10.0, 4.0, 2.0]));
         // An engine whose steps run behind its loop does not say what they take.
-        assert_eq!(parts(EpochRow { compute_time_s: None, ..row(64, 0, 0, 16.0) }), Some(vec![12.0, 4.0, 0.0]));
+        assert_eq!(parts(TrainingRow { compute_time_s: None, ..row(64, 0, 0, 16.0) }), Some(vec![12.0, 4.0, 0.0]));
     }
 }

@@ -11,35 +11,41 @@ mod plan;
 mod raw;
 pub mod report;
 pub mod results;
+mod rows;
 pub mod spec;
 #[cfg(test)]
 mod tests;
 mod visit;
+mod warnings;
 
 use std::path::Path;
 
 pub use plan::Loader;
+pub use rows::{BatchRow, TrainingRow};
 pub use spec::Training;
 
 use super::{Bench, Cell, Course, Plan, Study, Told, Visit, VisitTo, visited};
 use crate::data::{self, DataSet};
 use crate::engine::open::Engines;
 use crate::error::{Error, Kind, Result};
+use crate::kinds::StudyKind;
 use crate::run::RowContext;
 use crate::spec::Subject;
-use crate::store::{BatchRow, EpochRow, RunDirectory, Status};
+use crate::spec::keys::Table;
+use crate::store::{RunDirectory, Status};
 use crate::units::human;
 use epoch::Runner;
 use raw::RawFiles;
 use results::Results;
 use spec::{Loading, OnError};
 
-visited!(EpochRow, block);
+visited!(TrainingRow, block);
 
 impl Study for Training {
+    const KIND: StudyKind = StudyKind::Training;
     const OF_A_CELL: &'static [Kind] = &[Kind::OutOfMemory, Kind::Engine, Kind::Data];
     type Beside = Loader;
-    type Row = EpochRow;
+    type Row = TrainingRow;
     type Detail = BatchRow;
     type Data = DataSet;
     type Supplies = RawFiles;
@@ -62,8 +68,10 @@ impl Study for Training {
         (&mut self.measure.seed, &mut self.measure.time_limit_s)
     }
 
-    fn to_toml(&self) -> String {
-        Self::to_toml(self)
+    fn write_own(&self, out: &mut String) {
+        self.data.write(out);
+        self.loader.write(out);
+        self.measure.write(out);
     }
 
     fn size(&self) -> String {
@@ -113,20 +121,20 @@ impl Study for Training {
         bench.train(at, runner, visit).map(|()| true)
     }
 
-    fn failed(bench: &Bench<Self>, at: &VisitTo<Self>, error: &Error) -> EpochRow {
-        EpochRow { status: Status::of(error), error: Some(error.to_string()), ..bench.row(at) }
+    fn failed(bench: &Bench<Self>, at: &VisitTo<Self>, error: &Error) -> TrainingRow {
+        TrainingRow { status: Status::of(error), error: Some(error.to_string()), ..bench.row(at) }
     }
 
     fn stops_at_an_error(&self) -> bool {
         self.loader.on_error == OnError::Stop
     }
 
-    fn remarks(rows: &[EpochRow]) -> Option<String> {
+    fn remarks(rows: &[TrainingRow]) -> Option<String> {
         // Every block leaves out the same ones.
         rows.first().filter(|row| row.block == 0).and_then(|_| left_out(rows))
     }
 
-    fn figure(rows: &[EpochRow]) -> Option<String> {
+    fn figure(rows: &[TrainingRow]) -> Option<String> {
         rows.iter().rev().find(|row| !row.warmup).and_then(|row| row.epoch_time_s).map(human::seconds)
     }
 
@@ -137,9 +145,10 @@ impl Study for Training {
             kind: "Epochs",
             facts: String::new(),
             answers: report::answer(&study).into_iter().collect(),
-            warnings: report::warnings(&study),
+            warnings: warnings::warnings(&study),
             document: report::document(&study),
             drawing: figures::drawing(path, &study),
+            is_interactive: true,
             json: hyperfine::json(&study),
             file: None,
         })
@@ -195,7 +204,7 @@ fn check_batches(batch_size: usize, loader: &Loading, data: &DataSet) -> Result<
 }
 
 /// Which examples each epoch of a visit went without: how many, and the first of each part by name.
-fn left_out(epochs: &[EpochRow]) -> Option<String> {
+fn left_out(epochs: &[TrainingRow]) -> Option<String> {
     let counted = || epochs.iter().filter(|row| !row.warmup && row.epoch_time_s.is_some());
     let skipped = counted().map(|row| row.skipped).max().unwrap_or(0);
     let tested = counted().filter_map(|row| row.test_skipped).max().unwrap_or(0);

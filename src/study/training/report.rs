@@ -1,6 +1,6 @@
 //! A training study in the terminal: the table of its cells, the comparison with the fastest, how many workers to use.
 
-use crate::report::{Answer, Column, Document, Ground, Table, Warning};
+use crate::report::{Answer, Column, Document, Ground, Table};
 use crate::stats::repetitions::Interval;
 use crate::study::training::results::{
     CellEpochs, Results, WorkerCurve, engine_pairs, relative_to_fastest, worker_curves,
@@ -275,37 +275,11 @@ fn than(gain: f64) -> String {
     format!("{} {}", human::percent(gain.abs()), if gain < 0.0 { "longer" } else { "shorter" })
 }
 
-/// What a user should know about the epochs themselves.
-pub fn warnings(study: &Results) -> Vec<Warning> {
-    let mut warnings = Vec::new();
-    let odd: Vec<&CellEpochs> = study.cells.iter().filter(|cell| cell.outliers.contains(&true)).collect();
-    if let Some(first) = odd.first() {
-        let in_first_block = odd.iter().all(|cell| {
-            let flags = cell.rows.iter().zip(&cell.outliers);
-            flags.filter(|(_, outlier)| **outlier).all(|(row, _)| row.block == 0)
-        });
-        warnings.push(Warning::OutlyingEpochs { cells: odd.len(), first: first.name(), in_first_block });
-    }
-    if !study.failed.is_empty() {
-        warnings.push(Warning::FailedEpochs { cells: study.failed.len(), first: study.failed[0].clone() });
-    }
-    if study.skipped > 0 {
-        warnings.push(Warning::SkippedExamples { examples: study.skipped as usize });
-    }
-    if study.test_skipped > 0 {
-        warnings.push(Warning::SkippedTests { examples: study.test_skipped as usize });
-    }
-    if study.nan_epochs > 0 {
-        warnings.push(Warning::NanEpochs { epochs: study.nan_epochs });
-    }
-    warnings
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::report::Style;
-    use crate::store::EpochRow;
+    use crate::study::training::TrainingRow;
     use crate::study::training::results::tests::row;
 
     fn study() -> Results {
@@ -358,7 +332,7 @@ mod tests {
     #[test]
     fn epochs_of_unequal_length_are_compared_by_their_examples() {
         // 9 ms and 10 ms for an example.
-        let of = |batch, block, examples, seconds| EpochRow { examples, ..row(batch, 0, block, seconds) };
+        let of = |batch, block, examples, seconds| TrainingRow { examples, ..row(batch, 0, block, seconds) };
         let rows = [of(50, 0, 200, 1.8), of(50, 1, 200, 1.8), of(120, 0, 120, 1.2), of(120, 1, 120, 1.2)];
         let study = Results::of(&rows);
         assert_eq!(
@@ -372,7 +346,7 @@ mod tests {
 
     #[test]
     fn a_gain_beyond_the_waiting_is_not_the_loaders() {
-        let waits = |workers, block, seconds| EpochRow {
+        let waits = |workers, block, seconds| TrainingRow {
             wait_time_s: Some(0.017 * seconds),
             ..row(64, workers, block, seconds)
         };
@@ -395,7 +369,7 @@ mod tests {
         // A gain of a third is not the loader's where it takes 0.2 %.
         let waits = |batch, workers, share: f64| {
             let seconds = if workers == 0 { 15.0 } else { 10.0 };
-            EpochRow { wait_time_s: Some(seconds * share), ..row(batch, workers, 0, seconds) }
+            TrainingRow { wait_time_s: Some(seconds * share), ..row(batch, workers, 0, seconds) }
         };
         let hardly = |batch, share| [waits(batch, 0, share), waits(batch, 2, share)];
         let said = |rows: Vec<_>| advice(&Results::of(&rows));
@@ -405,16 +379,5 @@ mod tests {
         // A curve that waits has its own sentence.
         let three = said([two, hardly(256, 0.5).to_vec()].concat());
         assert!(three.len() == 2 && three[1].starts_with("cpu, batch size 256: 2 workers"), "{three:?}");
-    }
-
-    #[test]
-    fn an_outlying_epoch_is_a_warning_with_its_remedy() {
-        let mut rows: Vec<_> = (0..6).map(|block| row(64, 0, block, 10.0 + 0.01 * block as f64)).collect();
-        assert_eq!(warnings(&Results::of(&rows)), []);
-        rows[0].epoch_time_s = Some(30.0);
-        let warnings = warnings(&Results::of(&rows));
-        assert_eq!(warnings.len(), 1);
-        let text = warnings[0].text(&Style::PLAIN);
-        assert!(text.contains("only in the first block") && text.contains("warmup_steps"), "{text}");
     }
 }

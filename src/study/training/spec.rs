@@ -12,7 +12,8 @@ use crate::error::Result;
 use crate::settings::{EngineName, named};
 use crate::spec::data::{self, Data};
 use crate::spec::keys::{Table, count, flag, keys, list, name, seed, time_limit};
-use crate::spec::{Input, Section, StudyKind, Subject, Usual, refuse_many};
+use crate::spec::{Input, Section, Subject, Usual, refuse_many};
+use crate::study::Study;
 
 /// A study of whole epochs.
 #[derive(Clone, Debug, PartialEq)]
@@ -73,7 +74,7 @@ keys! {
 }
 
 const USUAL: Usual = Usual {
-    kind: StudyKind::Training,
+    kind: Training::KIND,
     model: None,
     input: Input::FromData,
     batch_size: 64,
@@ -94,15 +95,6 @@ impl Training {
         };
         refuse_many(training.cell_count(), origin)?;
         Ok(training)
-    }
-
-    /// The full resolved spec; parsing it again gives an equal training.
-    pub fn to_toml(&self) -> String {
-        let mut out = self.subject.write(USUAL.kind);
-        self.data.write(&mut out);
-        self.loader.write(&mut out);
-        self.measure.write(&mut out);
-        out
     }
 
     /// The number of cells.

@@ -13,12 +13,12 @@ fn spec(body: &str) -> Training {
 }
 
 /// Runs a study in memory, continuing after the rows in `stored`.
-fn run_study(spec: &Training, stored: &[EpochRow]) -> Ran<Training> {
+fn run_study(spec: &Training, stored: &[TrainingRow]) -> Ran<Training> {
     run_with(spec, on_cpu(spec), stored)
 }
 
 /// The same on engines that are open, all cells checked before.
-fn run_with(spec: &Training, engines: Engines, stored: &[EpochRow]) -> Ran<Training> {
+fn run_with(spec: &Training, engines: Engines, stored: &[TrainingRow]) -> Ran<Training> {
     let scratch = tempfile::tempdir().expect("a folder");
     in_memory(spec, engines, &RawFiles::new(scratch.path().into()), stored)
 }
@@ -44,7 +44,7 @@ fn the_loss_curve_is_the_same_whatever_the_workers_and_in_every_repetition() {
         assert_eq!((visits.len(), first.len()), (6, 14));
         assert!(visits.iter().all(|&visit| curve(visit) == first), "{engine}");
         assert!(first[13] < 0.8 * first[0], "{engine} learns: {first:?}");
-        let counted: Vec<&EpochRow> = epochs.iter().filter(|row| row.engine == engine && !row.warmup).collect();
+        let counted: Vec<&TrainingRow> = epochs.iter().filter(|row| row.engine == engine && !row.warmup).collect();
         assert!(counted.iter().all(|row| (row.examples, row.steps, row.dropped) == (200, 7, 0)));
         let accuracy = counted[1].test_accuracy.expect("evaluated");
         assert!(
@@ -75,9 +75,9 @@ fn the_loss_curve_is_the_same_whatever_the_workers_and_in_every_repetition() {
 fn a_study_continues_after_the_stored_rows() {
     let spec = spec(&BODY.replace("[\"cpu\", \"candle\"]", "\"cpu\"").replace("epochs = 2", "epochs = 1"));
     let whole = run_study(&spec, &[]).rows;
-    let stored: Vec<EpochRow> = whole.iter().filter(|row| row.visit < 4).cloned().collect();
+    let stored: Vec<TrainingRow> = whole.iter().filter(|row| row.visit < 4).cloned().collect();
     let Ran { rows: rest, outcome, .. } = run_study(&spec, &stored);
-    let place = |row: &EpochRow| (row.visit, row.block, row.cell, row.warmup, row.loss);
+    let place = |row: &TrainingRow| (row.visit, row.block, row.cell, row.warmup, row.loss);
     assert!(outcome.complete);
     assert_eq!(
         rest.iter().map(place).collect::<Vec<_>>(),
@@ -136,7 +136,7 @@ fn a_training_on_the_replacement_of_a_refused_algorithm_is_not_marked_as_checked
     assert!(outcome.complete && epochs.iter().all(|row| row.error.is_none()));
     // Whatever the workers: two cells of each batch size, twice, each with a warm-up and two epochs.
     for size in [20, 32] {
-        let own: Vec<&EpochRow> = epochs.iter().filter(|row| row.batch_size == size).collect();
+        let own: Vec<&TrainingRow> = epochs.iter().filter(|row| row.batch_size == size).collect();
         assert!(own.len() == 12 && own.iter().all(|row| row.qualified == Some(size == 20)), "at {size}");
     }
     assert!(said.len() == 1 && said[0].contains(Refusing::SAID) && said[0].contains("`qualified` = false"), "{said:?}");

@@ -5,12 +5,12 @@ use std::time::Instant;
 use super::super::{Bench, Cell, Visit, VisitTo};
 use super::epoch::{EpochTimes, Evaluated, Runner, TimedStep};
 use super::spec::OnError;
-use super::{Loader, Training};
+use super::{BatchRow, Loader, Training, TrainingRow};
 use crate::data::loader::Options;
 use crate::device::counters::Session;
 use crate::error::Result;
 use crate::run::row_of_cell;
-use crate::store::{BatchRow, CounterValues, EpochRow, Status};
+use crate::store::{CounterValues, Status};
 
 impl Bench<'_, Training> {
     /// # Errors
@@ -27,7 +27,7 @@ impl Bench<'_, Training> {
         if measure.warmup_steps > 0 {
             let warm = runner.epoch(0, Some(measure.warmup_steps), counters.as_ref())?;
             visit.details.extend(batches(at, 0, true, &warm.steps));
-            visit.rows.push(EpochRow { warmup: true, ..self.epoch_row(at, 0, &warm, 0) });
+            visit.rows.push(TrainingRow { warmup: true, ..self.epoch_row(at, 0, &warm, 0) });
             runner.reset()?;
         }
         for epoch in 0..measure.epochs {
@@ -69,22 +69,22 @@ impl Bench<'_, Training> {
         Runner::fed(engine, workload, data, options)
     }
 
-    pub(super) fn row(&self, at: &VisitTo<Training>) -> EpochRow {
-        EpochRow {
+    pub(super) fn row(&self, at: &VisitTo<Training>) -> TrainingRow {
+        TrainingRow {
             workers: at.cell.beside.workers as i64,
             prefetch: at.cell.beside.prefetch.map(|depth| depth as i64),
             dataset: self.data.title.clone(),
             block: at.block,
             visit: at.visit,
-            ..row_of_cell!(EpochRow, &self.facts, &at.cell.step)
+            ..row_of_cell!(TrainingRow, &self.facts, &at.cell.step)
         }
     }
 
-    fn epoch_row(&self, at: &VisitTo<Training>, epoch: usize, timed: &EpochTimes, dropped: usize) -> EpochRow {
+    fn epoch_row(&self, at: &VisitTo<Training>, epoch: usize, timed: &EpochTimes, dropped: usize) -> TrainingRow {
         let [copy_time_s, forward_time_s, backward_time_s, optimizer_time_s] =
             timed.phases.map_or([None; 4], |phases| phases.map(Some));
         let finite = timed.steps.iter().all(|step| step.loss.is_none_or(f64::is_finite));
-        EpochRow {
+        TrainingRow {
             prepare_time_s: Some(at.prepare_s),
             epoch: epoch as i64,
             status: if finite { Status::Ok } else { Status::NanLoss },
@@ -125,7 +125,7 @@ fn batches(at: &VisitTo<Training>, epoch: usize, warmup: bool, steps: &[TimedSte
     })
 }
 
-fn set_evaluated(row: &mut EpochRow, evaluated: Option<&Evaluated>) {
+fn set_evaluated(row: &mut TrainingRow, evaluated: Option<&Evaluated>) {
     let Some(Evaluated { score, skipped }) = evaluated else { return };
     row.test_accuracy = score.accuracy();
     row.test_loss = score.mean_loss();

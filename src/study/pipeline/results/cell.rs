@@ -7,8 +7,8 @@ use super::sides::{self, Half, SideTimes, Sides};
 use super::{FedCell, GOOD, Held, Varied};
 use crate::settings::Value;
 use crate::stats::quantile::median;
-use crate::store::PipelineRow;
 use crate::study::Visited;
+use crate::study::pipeline::PipelineRow;
 
 /// If the training waits for less than this share of the time, its step is what limits it.
 const WAITS: f64 = 0.05;

@@ -9,8 +9,9 @@ pub(crate) mod tests;
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::settings::named;
-use crate::store::{PipelineRow, Status};
+use crate::store::Status;
 use crate::study::Visited;
+use crate::study::pipeline::PipelineRow;
 use crate::study::series::Varied;
 use model::{Demands, Limit, Prediction};
 use sides::Sides;

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use super::{CellEpochs, Results};
 use crate::stats::repetitions::{Interval, Ratio, Repetitions, paired_ratio};
-use crate::store::EpochRow;
+use crate::study::training::TrainingRow;
 
 /// How often an interval may miss; of those that are told together, any of them.
 const ERROR: f64 = 0.05;
@@ -24,9 +24,9 @@ pub(super) struct Compared {
 /// Compares two cells. `among`: the number of pairs that such a statement may be about; the intervals of all of them hold together.
 pub(super) fn compare(first: &CellEpochs, second: &CellEpochs, among: usize) -> Compared {
     let mut blocks: BTreeMap<i64, [f64; 2]> = BTreeMap::new();
-    let example_s = |row: &EpochRow| row.epoch_time_s.unwrap_or(f64::NAN) / row.examples as f64;
+    let example_s = |row: &TrainingRow| row.epoch_time_s.unwrap_or(f64::NAN) / row.examples as f64;
     for own in &first.rows {
-        let same = |other: &&EpochRow| (other.block, other.epoch) == (own.block, own.epoch);
+        let same = |other: &&TrainingRow| (other.block, other.epoch) == (own.block, own.epoch);
         if let Some(other) = second.rows.iter().find(same) {
             let [sum, others] = blocks.entry(own.block).or_default();
             *sum += example_s(own);
@@ -158,8 +158,8 @@ mod tests {
         assert!((pairs[0].ratio - 1.5).abs() < 1e-12, "{}", pairs[0].ratio);
     }
 
-    fn torch(row: EpochRow) -> EpochRow {
-        EpochRow { engine: "torch".into(), cell: row.cell + 1000, ..row }
+    fn torch(row: TrainingRow) -> TrainingRow {
+        TrainingRow { engine: "torch".into(), cell: row.cell + 1000, ..row }
     }
 
     /// Equal epochs of a visit, as many as they are, are one value.
@@ -167,7 +167,7 @@ mod tests {
     fn the_epochs_of_a_visit_are_one_value() {
         let visits = [(64, 0, 10.0), (64, 1, 10.0), (128, 0, 11.0), (128, 1, 10.2)];
         let epochs = |&(batch, block, seconds): &(i64, i64, f64)| {
-            (0..10).map(move |epoch| EpochRow { epoch, ..row(batch, 0, block, seconds) })
+            (0..10).map(move |epoch| TrainingRow { epoch, ..row(batch, 0, block, seconds) })
         };
         let study = Results::of(&visits.iter().flat_map(epochs).collect::<Vec<_>>());
         let Against { rivals, .. } = relative_to_fastest(&study).expect("cells");
@@ -185,12 +185,12 @@ mod tests {
         let cell = |batch, times: [f64; 3]| (0..).zip(times).map(move |(block, seconds)| row(batch, 0, block, seconds));
         // By hand: logs of 1.03, 1.05, 1.07 have mean 0.048669 and sd 0.019050, so t = 4.42, beyond 4.303 (95 %, two degrees of freedom), and not
         // beyond 7.649, which one in three pairs takes.
-        let two: Vec<EpochRow> = cell(64, [10.0; 3]).chain(cell(128, [10.3, 10.5, 10.7])).collect();
-        let slower = |rows: &[EpochRow]| -> Vec<bool> {
+        let two: Vec<TrainingRow> = cell(64, [10.0; 3]).chain(cell(128, [10.3, 10.5, 10.7])).collect();
+        let slower = |rows: &[TrainingRow]| -> Vec<bool> {
             relative_to_fastest(&Results::of(rows)).expect("cells").rivals.iter().map(Rival::is_slower).collect()
         };
         assert_eq!(slower(&two), [true]);
-        let three: Vec<EpochRow> = two.into_iter().chain(cell(256, [20.0; 3])).collect();
+        let three: Vec<TrainingRow> = two.into_iter().chain(cell(256, [20.0; 3])).collect();
         assert_eq!(slower(&three), [false, true]);
     }
 
@@ -211,7 +211,7 @@ mod tests {
     #[test]
     fn an_epoch_of_fewer_examples_does_not_win_by_them() {
         // 9 ms and 10 ms for an example; the second leaves 80 of 200 out. The third trained on none.
-        let of = |batch, examples, seconds| EpochRow { examples, ..row(batch, 0, 0, seconds) };
+        let of = |batch, examples, seconds| TrainingRow { examples, ..row(batch, 0, 0, seconds) };
         let study = Results::of(&[of(50, 200, 1.8), of(120, 120, 1.2), of(256, 0, 1e-6)]);
         let against = relative_to_fastest(&study).expect("cells");
         assert_eq!((against.fastest.batch_size, against.rivals.len()), (50, 1));

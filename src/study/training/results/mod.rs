@@ -11,10 +11,11 @@ pub use workers::{Advice, WorkerCurve, WorkerGain, worker_curves};
 
 use crate::error::Result;
 use crate::stats::repetitions::{Repetitions, outliers};
-use crate::store::{EpochRow, Status};
+use crate::store::Status;
 use crate::study::Visited;
 use crate::study::course::rows_that_count;
 use crate::study::series::Varied;
+use crate::study::training::TrainingRow;
 
 /// A study as stored.
 #[derive(Clone, Debug, PartialEq)]
@@ -49,7 +50,7 @@ pub struct CellEpochs {
     /// Trained on in an epoch.
     pub examples: usize,
     /// The epochs that count, in the order of the run.
-    pub rows: Vec<EpochRow>,
+    pub rows: Vec<TrainingRow>,
     /// Of their seconds.
     pub times: Repetitions,
     /// For each epoch, whether its time is an outlier among them.
@@ -84,7 +85,7 @@ impl CellEpochs {
     }
 
     /// The mean over the epochs that have this value; `None` if none has.
-    pub fn mean(&self, value: impl Fn(&EpochRow) -> Option<f64>) -> Option<f64> {
+    pub fn mean(&self, value: impl Fn(&TrainingRow) -> Option<f64>) -> Option<f64> {
         mean(self.rows.iter().filter_map(value).filter(|value| value.is_finite()))
     }
 
@@ -105,10 +106,10 @@ impl Results {
     }
 
     /// The study that these rows make.
-    pub fn of(rows: &[EpochRow]) -> Self {
+    pub fn of(rows: &[TrainingRow]) -> Self {
         let varied = Varied::of(rows.iter().map(Visited::origin));
-        let counted = |row: &&EpochRow| !row.warmup && row.epoch_time_s.is_some();
-        let mut groups: BTreeMap<(i64, i64, i64, Option<i64>), Vec<&EpochRow>> = BTreeMap::new();
+        let counted = |row: &&TrainingRow| !row.warmup && row.epoch_time_s.is_some();
+        let mut groups: BTreeMap<(i64, i64, i64, Option<i64>), Vec<&TrainingRow>> = BTreeMap::new();
         for row in rows.iter().filter(counted).filter(|row| row.examples > 0) {
             let series = varied.name(row.origin(), true);
             let key = (first_cell(rows, &series, &varied), row.batch_size, row.workers, row.prefetch);
@@ -131,12 +132,12 @@ impl Results {
 }
 
 /// The first cell of a series in the plan.
-fn first_cell(rows: &[EpochRow], series: &str, varied: &Varied) -> i64 {
+fn first_cell(rows: &[TrainingRow], series: &str, varied: &Varied) -> i64 {
     let own = rows.iter().filter(|row| varied.name(row.origin(), true) == series);
     own.map(|row| row.cell).min().unwrap_or(0)
 }
 
-fn cell(rows: &[&EpochRow], varied: &Varied) -> Option<CellEpochs> {
+fn cell(rows: &[&TrainingRow], varied: &Varied) -> Option<CellEpochs> {
     let first = rows.first()?;
     let seconds: Vec<f64> = rows.iter().filter_map(|row| row.epoch_time_s).collect();
     Some(CellEpochs {
@@ -161,8 +162,8 @@ pub(crate) mod tests {
     use super::*;
 
     /// An epoch of the engine `cpu`.
-    pub(crate) fn row(batch_size: i64, workers: i64, block: i64, seconds: f64) -> EpochRow {
-        EpochRow {
+    pub(crate) fn row(batch_size: i64, workers: i64, block: i64, seconds: f64) -> TrainingRow {
+        TrainingRow {
             engine: "cpu".into(),
             model: "mnist_cnn".into(),
             dataset: "60,000 drawn digits".into(),
@@ -176,15 +177,15 @@ pub(crate) mod tests {
             compute_time_s: Some(0.625 * seconds),
             wait_time_s: Some(0.25 * seconds),
             test_accuracy: Some(0.9),
-            ..EpochRow::default()
+            ..TrainingRow::default()
         }
     }
 
     #[test]
     fn rows_become_cells_in_order_without_steps_that_do_not_count() {
         let mut rows = vec![row(512, 2, 0, 8.0), row(64, 0, 0, 20.0), row(64, 0, 1, 18.0), row(64, 2, 0, 15.0)];
-        rows.push(EpochRow { warmup: true, ..row(64, 0, 0, 99.0) });
-        rows.push(EpochRow {
+        rows.push(TrainingRow { warmup: true, ..row(64, 0, 0, 99.0) });
+        rows.push(TrainingRow {
             status: Status::Failed,
             error: Some("gone".into()),
             epoch_time_s: None,
@@ -202,7 +203,7 @@ pub(crate) mod tests {
 
     #[test]
     fn an_image_that_every_epoch_leaves_out_counts_once() {
-        let damaged = |block, epoch| EpochRow { epoch, skipped: 2, test_skipped: Some(1), ..row(64, 0, block, 9.0) };
+        let damaged = |block, epoch| TrainingRow { epoch, skipped: 2, test_skipped: Some(1), ..row(64, 0, block, 9.0) };
         let study = Results::of(&[damaged(0, 0), damaged(0, 1), damaged(1, 0), damaged(1, 1)]);
         assert_eq!((study.skipped, study.test_skipped), (2, 1));
     }

@@ -141,7 +141,10 @@ mod tests {
 
     #[test]
     fn each_depth_has_its_curve_and_no_workers_begin_them_all() {
-        let deep = |workers, seconds| crate::store::EpochRow { prefetch: Some(8), ..row(64, workers, 0, seconds) };
+        let deep = |workers, seconds| crate::study::training::TrainingRow {
+            prefetch: Some(8),
+            ..row(64, workers, 0, seconds)
+        };
         let rows = [row(64, 0, 0, 10.0), row(64, 1, 0, 9.0), deep(1, 9.95), row(128, 0, 0, 5.0)];
         let study = Results::of(&rows);
         let curves = worker_curves(&study);

@@ -21,7 +21,7 @@ fn calls(name: &str) -> usize {
 }
 
 /// Whether that way of the batch is stored.
-fn is_data(row: &EpochRow, name: &str) -> bool {
+fn is_data(row: &TrainingRow, name: &str) -> bool {
     row.axes.of_key("data").is_some_and(|value| matches!(value, Value::Name(own) if own == name))
 }
 
@@ -35,7 +35,7 @@ fn look() {
         let copied = row.copy_time_s.expect("timed");
         assert!(copied > 0.0 && row.forward_time_s.is_some() && row.wait_time_s.is_some());
     }
-    let counted: Vec<&EpochRow> = epochs.iter().filter(|row| !row.warmup).collect();
+    let counted: Vec<&TrainingRow> = epochs.iter().filter(|row| !row.warmup).collect();
     assert!(counted.iter().all(|row| (row.examples, row.steps, row.dropped) == (100, 5, 0)));
     assert!(counted.iter().all(|row| row.test_accuracy.is_some() && row.test_time_s.is_some()));
     // Inputs and targets in each of 4 visits' 2 + 2 x 5 steps. Both buffers of a visit are page-locked.
