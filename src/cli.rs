@@ -73,7 +73,7 @@ pub enum Command {
     Collect(CollectArgs),
     /// Predict the step times, the epochs and the cost of a spec from a database of measured steps
     Predict(PredictArgs),
-    /// Compare runs cell by cell with the first (SAME, FASTER, SLOWER or AMBIGUOUS; of one run a side only DIFFERS), or the engines of one run
+    /// Compare runs cell by cell with the first (SAME, FASTER, SLOWER or AMBIGUOUS; with one run a side DIFFERS in place of FASTER and SLOWER), or the engines of one run
     Compare(CompareArgs),
     /// Explain the jumps of a run by the mechanisms that predict a step there, or forecast a network's from published kernel times
     Explain(ExplainArgs),
