@@ -73,7 +73,7 @@ pub enum Command {
     Collect(CollectArgs),
     /// Predict the step times, the epochs and the cost of a spec from a database of measured steps
     Predict(PredictArgs),
-    /// Compare runs cell by cell with the first (SAME, FASTER, SLOWER or AMBIGUOUS), or the engines of one run
+    /// Compare runs cell by cell with the first (SAME, FASTER, SLOWER or AMBIGUOUS; with one run a side DIFFERS in place of FASTER and SLOWER), or the engines of one run
     Compare(CompareArgs),
     /// Explain the jumps of a run by the mechanisms that predict a step there, or forecast a network's from published kernel times
     Explain(ExplainArgs),
@@ -426,7 +426,7 @@ pub struct CompareArgs {
     /// Several runs of another version, measured by turns with those before it: two sides are compared, and runs are the unit. At least two a side, better three
     #[arg(long, value_name = "B", num_args = 1.., conflicts_with = "in_turns")]
     pub against: Vec<PathBuf>,
-    /// Exit with 1 if any cell of B is slower than in A (of several runs a side, also if all cells together are), and with 2 if a cell of A is missing in B or none can be judged; for one run, with 1 if any engine is
+    /// Exit with 1 if any cell of B is slower than in A (with one run a side, if it DIFFERS and takes longer, whatever the cause; of several, also if all cells together are slower), and with 2 if a cell of A is missing in B or none can be judged; for one run, with 1 if any engine is
     /// faster than the first
     #[arg(long, value_parser = ["slower"], value_name = "WHAT")]
     pub fail_on: Option<String>,

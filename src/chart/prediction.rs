@@ -17,7 +17,7 @@ const COLORS: [Color; 4] = [BLUE, VERMILLION, GREEN, PURPLE];
 
 pub fn scene(chart: &Prediction) -> Scene {
     let mut scene = Scene::new(WIDTH, 0.0, &chart.title);
-    let interval = (Mark::Interval(BLUE), "predicted, with its interval of 90 %".to_owned());
+    let interval = (Mark::Interval(BLUE), "predicted, with its interval of nominally 90 %".to_owned());
     let mut keys: Vec<LegendEntry> = vec![interval];
     if !chart.curves.is_empty() {
         keys.push((Mark::Ring(INK), "measured batch size".to_owned()));

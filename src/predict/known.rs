@@ -67,6 +67,7 @@ impl<'a> Measured<'a> {
             let batch = cell.batch_size as f64;
             let place = match () {
                 () if measured.contains(&batch) => Place::Measured,
+                () if curve.is_at_a_jump(batch) => Place::AtJump,
                 () if curve.is_inside(batch) => Place::Between,
                 () => Place::Beyond,
             };

@@ -18,7 +18,7 @@ const MOST: usize = 20;
 /// A line for each series as a whole, the number of cells with each decision, and the table of cells: those that differ, of many the largest differences,
 /// or `all`. `unit` is that of the times.
 pub fn comparison(found: &Comparison, unit: &str, all: bool, style: &Style) -> String {
-    let overall: String = found.overall.iter().map(|one| style.wrap(&whole(one), 2) + "\n").collect();
+    let overall: String = found.overall.iter().map(|one| style.wrap(&whole(found, one), 2) + "\n").collect();
     let verdict = style.wrap(&verdict(found), 2);
     let means = match found.yardstick {
         Some(scatter) => of_single_values(scatter),
@@ -34,6 +34,14 @@ pub fn comparison(found: &Comparison, unit: &str, all: bool, style: &Style) -> S
 /// How many cells are left out, in a line; empty for none.
 fn and_more(left: usize) -> String {
     if left == 0 { String::new() } else { format!("{} more: `--all`\n", human::counted(left as u64, "cell")) }
+}
+
+/// The word for FASTER and SLOWER where one run a side cannot tell whether the code is.
+const DIFFERS: &str = "DIFFERS";
+
+/// The word for a decision, which claims no more than the runs show.
+fn word(found: &Comparison, decision: Decision) -> &'static str {
+    if found.is_of_single_runs() && is_apart(decision) { DIFFERS } else { decision.name() }
 }
 
 /// Sizes that the verdict names.
@@ -63,7 +71,7 @@ pub fn verdict(found: &Comparison) -> String {
         (!cells.is_empty()).then(|| format!("{name} at {} of {all} {sizes}{most}: {}", cells.len(), names.join(", ")))
     };
     if found.is_of_single_runs()
-        && let Some(differs) = part(&[Decision::Slower, Decision::Faster], "DIFFERS")
+        && let Some(differs) = part(&[Decision::Slower, Decision::Faster], DIFFERS)
     {
         return format!("{differs}. {CANNOT_TELL}");
     }
@@ -111,7 +119,8 @@ fn spread(found: &Comparison) -> String {
 /// A comparison for a program: `first` and `second` in `unit`, `ratio` the second over the first with its 95 % interval, null where nothing
 /// bounds it, and `between_runs`, with several runs a side, how far runs of one side differ there, relative; `series` the same of each
 /// series as a whole, and `between_runs_at_a_size` what is added at one size; `runs` the number on each side; `yardstick`, of tables with
-/// one value for each size, the scatter of the ratios of sizes that do not differ, relative.
+/// one value for each size, the scatter of the ratios of sizes that do not differ, relative. `verdict` is the word of the text, DIFFERS with one
+/// run a side; `decision` has the direction too, which the exit code follows.
 pub fn comparison_json(found: &Comparison, unit: &str) -> Value {
     let number = |value: f64| if value.is_finite() { Value::from(value) } else { Value::Null };
     let cell = |cell: &ComparedCell| {
@@ -119,15 +128,15 @@ pub fn comparison_json(found: &Comparison, unit: &str) -> Value {
         json!({
             "group": cell.group, "x": position(cell.x), "first": number(cell.first), "second": number(cell.second),
             "ratio": number(cell.ratio), "low": bound(cell.low), "high": bound(cell.high), "p_value": number(cell.p_value),
-            "decision": cell.decision.name(), "between_runs": cell.between,
+            "decision": cell.decision.name(), "verdict": word(found, cell.decision), "between_runs": cell.between,
         })
     };
     let series = |one: &Overall| {
         let spread = found.spread.iter().find(|spread| spread.group == one.group);
         json!({
             "group": one.group, "cells": one.cells, "ratio": number(one.ratio), "low": number(one.low), "high": number(one.high),
-            "p_value": number(one.p_value), "decision": one.decision.name(), "between_runs": spread.map(|spread| spread.whole),
-            "between_runs_at_a_size": spread.map(|spread| spread.cell),
+            "p_value": number(one.p_value), "decision": one.decision.name(), "verdict": word(found, one.decision),
+            "between_runs": spread.map(|spread| spread.whole), "between_runs_at_a_size": spread.map(|spread| spread.cell),
         })
     };
     let cells: Vec<Value> = found.cells.iter().map(cell).collect();
@@ -163,15 +172,15 @@ fn listed(found: &Comparison, all: bool) -> (Vec<&ComparedCell>, usize) {
 fn of_single_values(scatter: f64) -> String {
     format!(
         "One value for each size: judged by the scatter of the ratios of sizes that do not differ, {}. A single slow measurement, or a machine that was \
-         slower, looks the same as slower code, and how often equal tables have a size named FASTER or SLOWER is not known. Give repetitions, a row for each.",
+         slower, looks the same as slower code, and how often equal tables have a size that DIFFERS is not known. Give repetitions, a row for each.",
         human::percent(scatter)
     )
 }
 
 /// How often equal runs differ, and what may cause a difference.
 fn meaning(found: &Comparison, cell: &str) -> String {
-    let rate = format!("at most 5 % have {cell} named FASTER or SLOWER");
     let several = !found.is_of_single_runs();
+    let rate = format!("at most 5 % have {cell} {}", if several { "named FASTER or SLOWER" } else { "that DIFFERS" });
     let by_turns = if several {
         "measure them by turns: A, B, B, A, A, B"
     } else {
@@ -212,7 +221,10 @@ fn meaning(found: &Comparison, cell: &str) -> String {
 }
 
 fn counts(found: &Comparison) -> String {
-    ALL.map(|decision| format!("{} {}", found.count(decision), decision.name())).join(", ")
+    let mut words = ALL.map(|decision| word(found, decision)).to_vec();
+    words.dedup();
+    let count = |name: &str| found.cells.iter().filter(|cell| word(found, cell.decision) == name).count();
+    words.iter().map(|name| format!("{} {name}", count(name))).collect::<Vec<_>>().join(", ")
 }
 
 /// The decision on each other run, the comparison of all pairs of whole runs, and the cells of the first run with the ratio of each other run to
@@ -224,7 +236,7 @@ pub fn comparison_of_several(found: &Several, names: &[String], unit: &str, all:
         let wholes: Vec<&Overall> =
             found.between.iter().filter(|one| (one.first, one.second) == (0, at + 1)).map(|one| &one.overall).collect();
         let decision = match wholes[..] {
-            [whole] => format!("{}  {name}: {:.3} times {first}; ", whole.decision.name(), whole.ratio),
+            [whole] => format!("{}  {name}: {:.3} times {first}; ", word(comparison, whole.decision), whole.ratio),
             _ => format!("{name}: "),
         };
         text.push_str(&style.wrap(&format!("{decision}{}", counts(comparison)), 2));
@@ -232,7 +244,7 @@ pub fn comparison_of_several(found: &Several, names: &[String], unit: &str, all:
     }
     if !found.between.is_empty() {
         text.push_str("\nAll against each other, as wholes\n");
-        text.push_str(&wholes(&found.between, names).render(style));
+        text.push_str(&wholes(found, names).render(style));
     }
     let (table, left) = ratios(found, names, unit, all);
     if !table.rows().is_empty() {
@@ -270,20 +282,23 @@ fn ratios(found: &Several, names: &[String], unit: &str, all: bool) -> (Table, u
     let left = of - rows.len();
     for ((group, x), cells) in rows {
         let first = cells.iter().flatten().next().map_or(f64::NAN, |cell| cell.first);
-        let ratio = |cell: &Option<&ComparedCell>| match cell {
-            Some(cell) => format!("{:.3} {}", cell.ratio, cell.decision.name()),
+        let ratio = |(comparison, cell): (&Comparison, &Option<&ComparedCell>)| match cell {
+            Some(cell) => format!("{:.3} {}", cell.ratio, word(comparison, cell.decision)),
             None => String::new(),
         };
+        let ratios = found.against_first.iter().zip(&cells).map(ratio);
         let head = [group.to_owned(), human::batch_size(f64::from_bits(x)), human::quantity(first, unit)];
-        table.row(head.into_iter().chain(cells.iter().map(ratio)).collect::<Vec<_>>());
+        table.row(head.into_iter().chain(ratios).collect::<Vec<_>>());
     }
     (table, left)
 }
 
-fn wholes(between: &[Between], names: &[String]) -> Table {
+fn wholes(found: &Several, names: &[String]) -> Table {
     let mut table = Table::of(&["series", "run", "against"], &["cells", "ratio", "95 % interval", "p", "decision"]);
     let name = |at: usize| names.get(at).cloned().unwrap_or_default();
-    for Between { first, second, overall } in between {
+    // All pairs were measured alike.
+    let decision = |one: Decision| found.against_first.first().map_or(one.name(), |any| word(any, one));
+    for Between { first, second, overall } in &found.between {
         table.row([
             overall.group.clone(),
             name(*second),
@@ -292,17 +307,17 @@ fn wholes(between: &[Between], names: &[String]) -> Table {
             format!("{:.3}", overall.ratio),
             format!("{:.3} to {:.3}", overall.low, overall.high),
             human::p_value(overall.p_value),
-            overall.decision.name().to_owned(),
+            decision(overall.decision).to_owned(),
         ]);
     }
     table
 }
 
 /// The result for a series as a whole, the decision first.
-fn whole(one: &Overall) -> String {
+fn whole(found: &Comparison, one: &Overall) -> String {
     let name = if one.group.is_empty() { "all cells" } else { &one.group };
     let (cells, p) = (human::counted(one.cells as u64, "cell"), human::p_equals(one.p_value));
-    let decision = one.decision.name();
+    let decision = word(found, one.decision);
     format!(
         "{name} as a whole, {cells}: {decision}, {:.3} times the first, 95 % interval {:.3} to {:.3} ({p})",
         one.ratio, one.low, one.high
@@ -314,7 +329,7 @@ fn table(found: &Comparison, shown: &[&ComparedCell], unit: &str) -> Table {
     let numbers = ["batch size", "first", "second", "ratio", "95 % interval", "decision"];
     let mut table = Table::of(&["series"], &numbers);
     for cell in shown {
-        let ends = [cell.group.clone(), cell.decision.name().to_owned()];
+        let ends = [cell.group.clone(), word(found, cell.decision).to_owned()];
         let [group, decision] = ends.map(std::iter::once);
         table.row(group.chain(size_and_ratio(cell, unit)).chain(decision));
     }
@@ -355,9 +370,26 @@ mod tests {
         let text = comparison(&found, "s", false, &Style::PLAIN);
         let verdict = "DIFFERS at 1 of 1 sizes: 8 (+100 %, +100 % to +100 %). This may be the code, the machine";
         assert!(text.starts_with(verdict), "{text}");
-        assert!(text.contains("\nall cells as a whole, 1 cell: SLOWER, 2.000 times the first"), "{text}");
+        assert!(text.contains("\nall cells as a whole, 1 cell: DIFFERS, 2.000 times the first"), "{text}");
         assert!(text.contains("ratio") && text.contains("2.000") && text.contains("10.0 ms"), "{text}");
-        assert!(text.contains("\n0 SAME, 0 FASTER, 1 SLOWER, 0 AMBIGUOUS\n") && !text.contains("--all"), "{text}");
+        assert!(text.contains("\n0 SAME, 1 DIFFERS, 0 AMBIGUOUS\n") && !text.contains("--all"), "{text}");
+    }
+
+    /// No word claims more than the first line: with one run a side none is FASTER or SLOWER, in turns both are.
+    #[test]
+    fn one_run_a_side_differs_in_text_and_json_and_the_direction_stays_in_the_decision() {
+        let single = runs(&series(0.010), &series(0.020), &Rules::default()).unwrap();
+        let turns = Comparison { when: When::InTurns { rounds: 10 }, ..single.clone() };
+        for (found, wanted) in [(&single, "DIFFERS"), (&turns, "SLOWER")] {
+            let text = comparison(found, "s", true, &Style::PLAIN);
+            assert!(text.lines().any(|line| line.contains("10.0 ms") && line.trim_end().ends_with(wanted)), "{text}");
+            assert_eq!(text.contains("SLOWER"), wanted == "SLOWER", "{text}");
+            let json = comparison_json(found, "s");
+            for part in [&json["cells"][0], &json["series"][0]] {
+                assert_eq!((&part["verdict"], &part["decision"]), (&wanted.into(), &"SLOWER".into()), "{json}");
+            }
+            assert!(found.is_slower());
+        }
     }
 
     #[test]
@@ -405,9 +437,9 @@ mod tests {
         // By hand: 20 / 10, 5 / 10, 5 / 20.
         let wanted = [
             "series batch size base slow fast",
-            "8 10.0 ms 2.000 SLOWER 0.500 FASTER",
-            "SLOWER slow: 2.000 times base; 0 SAME, 0 FASTER, 1 SLOWER, 0 AMBIGUOUS",
-            "FASTER fast: 0.500 times base; 0 SAME, 1 FASTER, 0 SLOWER, 0 AMBIGUOUS",
+            "8 10.0 ms 2.000 DIFFERS 0.500 DIFFERS",
+            "DIFFERS slow: 2.000 times base; 0 SAME, 1 DIFFERS, 0 AMBIGUOUS",
+            "DIFFERS fast: 0.500 times base; 0 SAME, 1 DIFFERS, 0 AMBIGUOUS",
         ];
         assert_lines(&text, &wanted);
         for start in ["slow base 1 2.000 ", "fast base 1 0.500 ", "fast slow 1 0.250 "] {

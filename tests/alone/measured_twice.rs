@@ -75,11 +75,11 @@ fn measure_twice(folder: &Path) -> Result<(), needs::Failure> {
         }
     }
     let (code, text) = compare(folder, "results/b");
-    if code != Some(0) || !text.contains("16 SAME, 0 FASTER, 0 SLOWER, 0 AMBIGUOUS") {
+    if code != Some(0) || !text.contains("16 SAME, 0 DIFFERS, 0 AMBIGUOUS") {
         return Err(text.into());
     }
     let (code, text) = compare(folder, "results/slower");
-    let found = code != Some(0) && text.contains("0 SAME, 0 FASTER, 16 SLOWER, 0 AMBIGUOUS");
+    let found = code != Some(0) && text.contains("0 SAME, 16 DIFFERS, 0 AMBIGUOUS");
     if found { Ok(()) } else { Err(text.into()) }
 }
 

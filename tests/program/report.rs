@@ -216,7 +216,7 @@ fn the_action_fails_where_a_batch_size_is_slower() {
     assert!(summary.contains("No batch size is shown to be slower") && summary.contains("SAME"), "{summary}");
     let (code, summary, outputs, _) = action("slower.csv", "slower");
     assert_eq!((code, outputs.as_str()), (Some(1), "slower=true\n"), "{summary}");
-    assert!(summary.contains("got slower") && summary.contains("SLOWER"), "{summary}");
+    assert!(summary.contains("got slower") && summary.contains("DIFFERS") && !summary.contains("SLOWER"), "{summary}");
     let (code, _, _, log) = action("slower.csv", "never");
     assert!(code == Some(0) && log.contains("\n::warning ") && !log.contains("::error "), "{log}");
     // Which size, and by how much; a percent sign is a code there.

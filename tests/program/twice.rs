@@ -28,6 +28,6 @@ fn two_runs_give_the_same_jumps_and_compare_says_same() {
     }
     has(
         &stdout(&ends(0, &folder, &["compare", "results/a", "results/b", "--fail-on", "slower"])),
-        &["70 SAME, 0 FASTER, 0 SLOWER, 0 AMBIGUOUS"],
+        &["70 SAME, 0 DIFFERS, 0 AMBIGUOUS"],
     );
 }

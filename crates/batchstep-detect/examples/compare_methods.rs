@@ -5,7 +5,8 @@
 //! cargo run --release --example compare_methods -- DIR...
 //! ```
 //!
-//! `shapes` draws the families of `batchstep_detect::shapes`; the words `development` and `held-out` stand for those of `SPLIT.md`. Each DIR holds `truth.json` and `series/<id>.csv` with the columns batch_size, rep,
+//! `shapes` draws the families of `batchstep_detect::shapes`; the words `development` and `held-out` stand for those of `SPLIT.md`. Held-out families
+//! appear in sums only: no other word chooses one, and none is printed by name. Each DIR holds `truth.json` and `series/<id>.csv` with the columns batch_size, rep,
 //! order, time_ms; `--errors` lists the series with
 //! a wrong or missing jump; `--markdown` prints one table of all methods. F1 is pooled within a family and averaged over the families that have jumps, clean
 //! shares over those that have series without (in DIR, short staircases are a family of their own, so that their many steps do not drown the
@@ -46,7 +47,7 @@ fn main() -> Result<(), Failure> {
             let is = |word: &String| match word.as_str() {
                 "development" => family.for_development(),
                 "held-out" => !family.for_development(),
-                word => family.name.contains(word),
+                word => family.for_development() && family.name.contains(word),
             };
             options.only.is_empty() || options.only.iter().any(is)
         };
@@ -81,12 +82,34 @@ struct Column {
     all: Tally,
 }
 
+impl Column {
+    fn held_out(&self) -> Vec<&Tally> {
+        self.families.iter().filter(|(family, _)| is_held_out(family)).map(|(_, tally)| tally).collect()
+    }
+}
+
+fn is_held_out(name: &str) -> bool {
+    Family::all().any(|family| family.name == name && !family.for_development())
+}
+
+/// The mean over the families that have jumps.
+fn mean(families: &[&Tally], figure: fn(&Tally) -> f64) -> f64 {
+    let with: Vec<f64> = families.iter().filter(|tally| tally.has_jumps()).map(|tally| figure(tally)).collect();
+    with.iter().sum::<f64>() / with.len() as f64
+}
+
+/// The mean over the families that have series without a jump.
+fn clean(families: &[&Tally]) -> f64 {
+    let shares: Vec<f64> = families.iter().filter_map(|tally| tally.clean_share()).collect();
+    shares.iter().sum::<f64>() / shares.len().max(1) as f64
+}
+
 /// Prints F1 of all methods for each family and, if it has series without a jump, the clean share.
 fn print_markdown(columns: &[Column]) {
     let Some(first) = columns.first() else { return };
     let methods: Vec<&str> = columns.iter().map(|column| column.method).collect();
     println!("\n| family | jumps | {} |\n|---|---|{}", methods.join(" | "), "---|".repeat(methods.len()));
-    for (place, (family, tally)) in first.families.iter().enumerate() {
+    for (place, (family, tally)) in first.families.iter().enumerate().filter(|(_, (family, _))| !is_held_out(family)) {
         let cell = |column: &Column| {
             let tally = &column.families[place].1;
             let clean = tally.clean_share().map_or(String::new(), |share| format!(", {:.0} %", 100.0 * share));
@@ -94,6 +117,16 @@ fn print_markdown(columns: &[Column]) {
         };
         let cells: Vec<String> = columns.iter().map(cell).collect();
         println!("| {family} | {} | {} |", tally.exact.found + tally.exact.missed, cells.join(" | "));
+    }
+    let held_out = first.held_out();
+    if !held_out.is_empty() {
+        let of = |column: &Column| {
+            let held_out = column.held_out();
+            format!("{:.3}, {:.1} %", mean(&held_out, |tally| tally.exact.f1()), 100.0 * clean(&held_out))
+        };
+        let jumps: usize = held_out.iter().map(|tally| tally.exact.found + tally.exact.missed).sum();
+        let cells: Vec<String> = columns.iter().map(of).collect();
+        println!("| mean of the {} held-out families | {jumps} | {} |", held_out.len(), cells.join(" | "));
     }
 }
 
@@ -141,7 +174,7 @@ fn tallies(labelled: &[Labelled], method: Method, options: &Options) -> Column {
         let before = all.exact;
         all.take(series, &claims, seconds);
         let right = before.invented == all.exact.invented && before.missed == all.exact.missed;
-        if options.errors && !right {
+        if options.errors && !right && !is_held_out(&series.family) {
             let seed = options.seeds.start + index as u64 % (options.seeds.end - options.seeds.start);
             let required = series.changes.iter().filter(|c| c.required).map(|c| (series.x[c.at], c.size));
             println!("{} {seed}: required {:?}", series.family, required.collect::<Vec<_>>());
@@ -158,24 +191,23 @@ fn findings(method: Method, observations: &[Observation]) -> Findings {
     }
 }
 
-fn print(Column { method, families, all }: &Column) {
+fn print(column: &Column) {
+    let Column { method, families, all } = column;
     println!("\n{method}");
     println!(
         "family                   series  jumps  precision  recall     F1 F1 +-1   clean   signs    size  covers  ms mean  ms most"
     );
-    for (family, tally) in families {
+    for (family, tally) in families.iter().filter(|(family, _)| !is_held_out(family)) {
         println!("{}", row(family, tally));
     }
-    let with: Vec<&Tally> = families.iter().map(|(_, tally)| tally).filter(|tally| tally.has_jumps()).collect();
-    let mean = |figure: fn(&Tally) -> f64| with.iter().map(|t| figure(t)).sum::<f64>() / with.len() as f64;
-    let clean: Vec<f64> = families.iter().filter_map(|(_, tally)| tally.clean_share()).collect();
+    let held_out = column.held_out();
+    if !held_out.is_empty() {
+        println!("held-out families, {}: {}", held_out.len(), macros(&held_out));
+    }
+    let families: Vec<&Tally> = families.iter().map(|(_, tally)| tally).collect();
     println!(
-        "macro: precision {:.3}, recall {:.3}, F1 {:.3} (within 1: {:.3}), clean {:.3} (of all series {:.3}), wrong signs {} of {}, size error {:.1} %, coverage {:.3}, {:.1} s in all",
-        mean(|t| t.exact.precision()),
-        mean(|t| t.exact.recall()),
-        mean(|t| t.exact.f1()),
-        mean(|t| t.near.f1()),
-        clean.iter().sum::<f64>() / clean.len().max(1) as f64,
+        "macro: {} (of all series {:.3}), wrong signs {} of {}, size error {:.1} %, coverage {:.3}, {:.1} s in all",
+        macros(&families),
         all.clean_share().unwrap_or(f64::NAN),
         all.wrong_signs,
         all.claims,
@@ -183,6 +215,18 @@ fn print(Column { method, families, all }: &Column) {
         all.coverage(),
         all.seconds
     );
+}
+
+/// The means over families.
+fn macros(families: &[&Tally]) -> String {
+    format!(
+        "precision {:.3}, recall {:.3}, F1 {:.3} (within 1: {:.3}), clean {:.3}",
+        mean(families, |tally| tally.exact.precision()),
+        mean(families, |tally| tally.exact.recall()),
+        mean(families, |tally| tally.exact.f1()),
+        mean(families, |tally| tally.near.f1()),
+        clean(families),
+    )
 }
 
 fn row(family: &str, tally: &Tally) -> String {

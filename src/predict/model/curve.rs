@@ -131,6 +131,11 @@ impl Curve {
         (levels[0].batch..=levels[levels.len() - 1].batch).contains(&batch)
     }
 
+    /// Whether a batch size lies between two measured ones with a jump between them.
+    pub fn is_at_a_jump(&self, batch: f64) -> bool {
+        self.is_inside(batch) && self.pieces.around(batch).is_none()
+    }
+
     /// Whether a jump is expected after a batch size beyond the measured ones: one of the steps with which the curve is
     /// continued.
     pub fn goes_on_with_a_jump_after(&self, batch: f64) -> bool {
@@ -188,21 +193,32 @@ impl Pieces {
         Self { levels, ranges }
     }
 
+    fn first(&self, range: &Range<usize>) -> f64 {
+        self.levels[range.start].batch
+    }
+
+    fn last(&self, range: &Range<usize>) -> f64 {
+        self.levels[range.end - 1].batch
+    }
+
+    /// The piece whose levels enclose a batch size; between two pieces, where the time jumps, there is none.
+    fn around(&self, batch: f64) -> Option<&Range<usize>> {
+        self.ranges.iter().find(|range| (self.first(range)..=self.last(range)).contains(&batch))
+    }
+
     fn value(&self, batch: f64, stairs: Option<Stairs>, neighbours: usize) -> Value {
-        let first = |range: &Range<usize>| self.levels[range.start].batch;
-        let last = |range: &Range<usize>| self.levels[range.end - 1].batch;
         let exact = |range: &Range<usize>| Value { seconds: self.line(range, batch, neighbours), spread: 0.0 };
-        if let Some(range) = self.ranges.iter().find(|range| first(range) <= batch && batch <= last(range)) {
+        if let Some(range) = self.around(batch) {
             return exact(range);
         }
-        let Some(right) = self.ranges.iter().position(|range| first(range) > batch) else {
+        let Some(right) = self.ranges.iter().position(|range| self.first(range) > batch) else {
             return exact(&self.ranges[self.ranges.len() - 1]);
         };
         if right == 0 {
             return exact(&self.ranges[0]);
         }
         let (before, behind) = (&self.ranges[right - 1], &self.ranges[right]);
-        let (from, to) = (last(before), first(behind));
+        let (from, to) = (self.last(before), self.first(behind));
         let [left, right] = [before, behind].map(|range| self.line(range, batch, neighbours));
         let place = stairs.map(|stairs| stairs.first_from(from)).filter(|at| *at < to);
         if let Some(at) = place {
@@ -244,7 +260,7 @@ fn weighted_line(levels: &[Level], weight: impl Fn(&Level) -> f64, at: f64) -> f
 }
 
 /// `|ln(truth / prediction)|` of each level except the first and the last, predicted from the others. If a level is
-/// left out, the place of a jump after it is unknown.
+/// left out, the place of a jump after it is unknown. The breaks themselves were found with it: docs/prediction.md counts what that costs.
 fn left_out(levels: &[Level], breaks: &Breaks, stairs: Option<Stairs>, neighbours: usize) -> Vec<f64> {
     let error = |out: usize| {
         let near = out.saturating_sub(12)..(out + 13).min(levels.len());
@@ -418,6 +434,8 @@ mod tests {
             assert!(low <= truth(batch) * 1.001 && truth(batch) <= high * 1.001, "{batch}: {low} {high}");
             assert!(high / low > 1.4, "{batch}: {low} {high}");
         }
+        let at_jump: Vec<u32> = (1..=50).filter(|batch| curve.is_at_a_jump(f64::from(*batch))).collect();
+        assert_eq!(at_jump, [21, 22, 23]);
         let sure = curve.at(10.5);
         assert!(sure.high / sure.low < 1.01, "{sure:?}");
     }

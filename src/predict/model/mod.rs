@@ -19,7 +19,7 @@ pub mod trees;
 
 use crate::stats::nonnegative::least_squares;
 
-/// A step time with the interval that holds one more measurement with probability [`conformal::COVERAGE`].
+/// A step time with the interval that should hold one more measurement with probability [`conformal::COVERAGE`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Estimate {
     pub seconds: f64,
