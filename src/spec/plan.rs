@@ -3,12 +3,11 @@
 
 use std::sync::Arc;
 
-use crate::engine::{Settings, Workload, data};
 use crate::error::{Error, Result};
 use crate::network::custom::{LayerSpec, OperationSpec};
-use crate::network::{Layer, Network, Operation, Shape};
+use crate::network::{Layer, Network, Operation, Shape, Workload, data};
 use crate::random::{GOLDEN, Rng};
-use crate::settings::EngineName;
+use crate::settings::{EngineName, Settings};
 use crate::spec::{Experiment, Model, Order, Shard, ShardBy};
 
 /// One point of the experiment.

@@ -1,4 +1,4 @@
-//! A network as candle-nn's layers over variables with the initial values of [`crate::engine::initial`].
+//! A network as candle-nn's layers over variables with the initial values of [`crate::network::initial`].
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use rayon::prelude::*;
 use super::op::convolution::Convolution;
 use super::op::dropout::dropout;
 use super::op::max_pool::MaxPool;
-use crate::engine::initial::Initial;
+use crate::network::initial::Initial;
 use crate::network::{self, Extent, Network, Operation, Parameter, Shape};
 
 /// A layer's output, from the outputs of its sources and the key of a dropout mask, which there is only in training.

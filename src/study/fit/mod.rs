@@ -18,10 +18,10 @@ pub use spec::Fit;
 
 use super::plan::Axes;
 use super::{Bench, Cell, Course, Plan, Study, Told, Visit, VisitTo, visited};
-use crate::engine::data::{self, PeaksPoint, side};
 use crate::engine::open::Engines;
 use crate::engine::{Settings, Step, Workload};
 use crate::error::{Error, Kind, Result};
+use crate::network::data::{self, PeaksPoint, side};
 use crate::run::{RowContext, row_of_cell};
 use crate::settings::Examples;
 use crate::spec::plan::networks;

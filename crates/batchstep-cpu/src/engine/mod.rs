@@ -2,11 +2,9 @@
 //! and reports what was executed.
 
 pub mod cpu;
-pub mod data;
 pub mod difference;
 pub mod dropout;
 pub mod fixed;
-pub mod initial;
 pub mod memory;
 pub mod numbers;
 pub mod part;
@@ -18,24 +16,16 @@ pub mod threads;
 pub mod train;
 pub mod work;
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use crate::device::witnessed::Witnessed;
 use crate::error::{Error, Result};
-use crate::network::{Network, Shape};
+pub use crate::network::Workload;
+use crate::network::{Shape, data};
 use crate::settings::Loss;
 pub use crate::settings::Settings;
 use crate::stats::quantile::median;
 use serde::{Deserialize, Serialize};
-
-/// The work of one cell of an experiment.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Workload {
-    pub network: Arc<Network>,
-    pub batch_size: usize,
-    pub settings: Settings,
-}
 
 /// The device on which an engine runs, as it names itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -145,7 +135,7 @@ pub struct KernelLaunch {
 pub struct Computed {
     /// N x the network's output, before the loss.
     pub output: Vec<f64>,
-    /// The trainable parameters, in the order of [`Network::parameters`].
+    /// The trainable parameters, in the order of [`crate::network::Network::parameters`].
     pub parameters: Vec<Vec<f64>>,
     /// Their gradients.
     pub gradients: Vec<Vec<f64>>,

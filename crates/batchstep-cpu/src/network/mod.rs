@@ -23,7 +23,9 @@ pub mod build;
 pub mod catalogue;
 pub mod cost;
 pub mod custom;
+pub mod data;
 pub mod generated;
+pub mod initial;
 pub mod layer;
 pub mod memory;
 pub mod mobilenet;
@@ -33,6 +35,7 @@ pub mod resnet;
 pub mod shape;
 pub mod small;
 pub mod vgg;
+pub mod workload;
 
 #[cfg(test)]
 mod tests;
@@ -43,6 +46,7 @@ pub use cost::{Cost, Direction, Sides};
 pub use custom::{LayerSpec, OperationSpec, PaddingSpec};
 pub use generated::{Family, Generated};
 pub use layer::{BatchNorm, Conv2d, Dense, Extent, Layer, MaxPool2d, Operation, Padding, Parameter, Shape};
+pub use workload::Workload;
 
 /// A feed-forward network: layers in an order in which each comes after its sources. Layer 0 is the input, the last
 /// layer gives the output (for a classifier the logits; softmax belongs to the loss). What takes the index of a layer panics

@@ -4,9 +4,8 @@
 //! (<https://www.mathworks.com/help/matlab/ref/peaks.html>): a square grid on [-3, 3]^2, its edges included, and the
 //! heights there.
 
-use super::{Workload, processor};
+use super::{Network, Shape, Workload};
 use crate::error::{Error, Result};
-use crate::network::{Network, Shape};
 use crate::random::{Purpose, Stream};
 use crate::settings::{Examples, Loss, Settings};
 
@@ -25,7 +24,7 @@ impl PeaksPoint {
     /// is not a square number, the last rows stay partly empty.
     ///
     /// ```
-    /// use batchstep_cpu::engine::data::{PeaksPoint, side};
+    /// use batchstep_cpu::network::data::{PeaksPoint, side};
     /// assert_eq!(side(40_000), 200);
     /// assert_eq!((PeaksPoint::of(0, 200), PeaksPoint::of(39_999, 200)), (PeaksPoint { x: -3.0, y: -3.0 }, PeaksPoint { x: 3.0, y: 3.0 }));
     /// ```
@@ -38,7 +37,7 @@ impl PeaksPoint {
     ///
     /// ```
     /// // 3 e^-1 - e^-1 / 3 at the origin.
-    /// let height = batchstep_cpu::engine::data::PeaksPoint { x: 0.0, y: 0.0 }.height();
+    /// let height = batchstep_cpu::network::data::PeaksPoint { x: 0.0, y: 0.0 }.height();
     /// assert!((height - 0.981_011_8).abs() < 1e-6);
     /// ```
     pub fn height(self) -> f32 {
@@ -131,7 +130,7 @@ fn uniform(stream: Stream, batch_size: usize, shape: Shape) -> Vec<f32> {
 /// The value at each place, on all cores. The threads end with their work: those of a pool look for more of it for a while, which disturbs the steps that follow.
 fn numbers(count: usize, value: impl Fn(usize) -> f32 + Sync) -> Vec<f32> {
     let mut numbers = vec![0.0; count];
-    let piece = count.div_ceil(processor::cores()).max(WORTH_A_THREAD);
+    let piece = count.div_ceil(std::thread::available_parallelism().map_or(1, usize::from)).max(WORTH_A_THREAD);
     let fill = &|start: usize, numbers: &mut [f32]| {
         numbers.iter_mut().zip(start..).for_each(|(number, place)| *number = value(place));
     };
