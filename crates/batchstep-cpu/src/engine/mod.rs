@@ -358,8 +358,10 @@ pub trait Step {
         SetupTimes::default()
     }
 
-    /// What was executed for each layer and direction.
-    fn layers(&self) -> Vec<LayerExecution>;
+    /// What was executed for each layer and direction; nothing where the engine does not know.
+    fn layers(&self) -> Vec<LayerExecution> {
+        Vec::new()
+    }
 
     /// Measures the device time of each layer, outside the steps that count; [`Step::layers`] holds it from then on. Does
     /// nothing where the engine has no device clock.
