@@ -73,6 +73,13 @@ impl Network {
         self.layers[index].sources.iter().map(|&source| self.layers[source].output)
     }
 
+    /// How often each layer's output is read.
+    pub fn readers(&self) -> Vec<usize> {
+        let mut readers = vec![0; self.layers.len()];
+        self.layers.iter().flat_map(|layer| &layer.sources).for_each(|&source| readers[source] += 1);
+        readers
+    }
+
     /// What layer `index` does, in the words of the spec's `type` key; `input` for layer 0. A convolution is
     /// `depthwise_conv2d` where each of its groups sees one channel.
     pub fn operation_name(&self, index: usize) -> &'static str {

@@ -39,8 +39,7 @@ pub struct Chain {
 impl Chain {
     /// All chains of more than one member.
     pub fn all(network: &Network, plan: &MemoryPlan, kernels: &[Kernel]) -> Vec<Self> {
-        let mut readers = vec![0; network.layers.len()];
-        network.layers.iter().flat_map(|layer| &layer.sources).for_each(|&source| readers[source] += 1);
+        let readers = network.readers();
         let mut chains: Vec<Self> = Vec::new();
         for index in 1..network.layers.len() {
             let continued = chains.last_mut().filter(|chain| {
