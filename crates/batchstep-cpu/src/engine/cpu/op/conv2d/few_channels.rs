@@ -16,6 +16,7 @@ use crate::engine::cpu::op::filters::Filters;
 use crate::engine::cpu::op::parallel::{Shared, for_each, for_each_piece, threads};
 use crate::engine::cpu::op::scalar::{Scalar, add_up};
 use crate::engine::cpu::op::scratch::{List, Scratch};
+use crate::engine::cpu::op::vector::inside;
 use crate::network::Extent;
 
 /// Rows and columns of a filter.
@@ -85,12 +86,10 @@ impl<'a, T: Scalar> Image<'a, T> {
     /// For each column of the filter: the lanes that read inside a row, in the register of the outputs from `first` on.
     #[inline(always)]
     fn masks<S: Simd>(&self, simd: S, first: usize) -> [T::Mask<S>; K] {
-        let (lanes, left) = (T::lanes::<S>(), self.g.padding.left);
-        let mut masks = [T::mask(simd, 0..lanes); K];
+        let mut masks = [T::mask(simd, 0..0); K];
         for (j, mask) in masks.iter_mut().enumerate() {
-            let start = left.saturating_sub(j + first).min(lanes);
-            let end = (self.g.width + left).saturating_sub(j + first).min(lanes);
-            *mask = T::mask(simd, start..end.max(start));
+            let at = (first + j) as isize - self.g.padding.left as isize;
+            *mask = inside::<T, S>(simd, at, self.g.width);
         }
         masks
     }
