@@ -29,11 +29,10 @@ impl Model {
     pub fn new(network: Arc<Network>, seed: u64, dtype: DType) -> Result<Self> {
         let mut model = Self { network, layers: Vec::new(), vars: Vec::new() };
         for index in 1..model.network.layers.len() {
-            let trainable = model.network.parameters_of(index).into_iter().filter(|parameter| parameter.trainable);
+            let trainable = model.network.trainable_of(index).enumerate();
             let vars = trainable
-                .enumerate()
-                .map(|(number, parameter)| variable(&parameter, Initial::of(&parameter, seed, index, number), dtype));
-            let vars = vars.collect::<Result<Vec<Var>>>()?;
+                .map(|(number, parameter)| variable(&parameter, Initial::of(&parameter, seed, index, number), dtype))
+                .collect::<Result<Vec<Var>>>()?;
             let tensors: Vec<Tensor> = vars.iter().map(|var| var.as_tensor().clone()).collect();
             model.layers.push(layer(&model.network, index, &tensors)?);
             model.vars.extend(vars);
