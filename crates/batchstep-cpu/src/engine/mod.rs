@@ -413,6 +413,14 @@ pub fn let_it_begin() {
     std::thread::sleep(std::time::Duration::from_secs_f64(AT_WORK_S / 8.0));
 }
 
+/// Refuses settings for a reason, with what to do, where it applies.
+///
+/// # Errors
+/// [`crate::error::Kind::Spec`].
+pub fn refuse(applies: bool, what: impl Into<String>, hint: &str) -> Result<()> {
+    if applies { Err(Error::spec(what).hint(hint)) } else { Ok(()) }
+}
+
 /// Refuses workloads that no engine can train.
 ///
 /// # Errors
