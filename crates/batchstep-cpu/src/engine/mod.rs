@@ -20,8 +20,8 @@ use std::time::Duration;
 
 use crate::device::witnessed::Witnessed;
 use crate::error::{Error, Result};
+use crate::network::Shape;
 pub use crate::network::Workload;
-use crate::network::{Shape, data};
 use crate::settings::Loss;
 pub use crate::settings::Settings;
 use crate::stats::quantile::median;
@@ -429,7 +429,7 @@ pub fn check_shapes(workload: &Workload) -> Result<()> {
     if workload.batch_size == 0 {
         return Err(Error::spec("a batch of 0 examples").hint("start the sweep at 1"));
     }
-    data::check(&workload.network, &workload.settings)?;
+    Workload::check(&workload.network, &workload.settings)?;
     let output = workload.network.output();
     if workload.settings.loss == Loss::CategoricalCrossEntropy && !matches!(output, Shape::Flat(_)) {
         return Err(Error::spec("a cross-entropy needs one number for each class, and the network ends in maps")

@@ -4,10 +4,9 @@
 //! (<https://www.mathworks.com/help/matlab/ref/peaks.html>): a square grid on [-3, 3]^2, its edges included, and the
 //! heights there.
 
-use super::{Network, Shape, Workload};
-use crate::error::{Error, Result};
+use super::{Shape, Workload};
 use crate::random::{Purpose, Stream};
-use crate::settings::{Examples, Loss, Settings};
+use crate::settings::{Examples, Loss};
 
 /// Fewer numbers are made faster than a thread starts: about 0.2 ms.
 const WORTH_A_THREAD: usize = 1 << 16;
@@ -52,26 +51,6 @@ impl PeaksPoint {
 /// The points along a side of the smallest square grid with room for a batch.
 pub fn side(batch_size: usize) -> usize {
     batch_size.saturating_sub(1).isqrt() + 1
-}
-
-/// Refuses a network that does not fit on the examples.
-///
-/// # Errors
-/// [`crate::error::Kind::Spec`].
-pub fn check(network: &Network, settings: &Settings) -> Result<()> {
-    let fits = network.input() == Shape::Flat(2)
-        && network.output() == Shape::Flat(1)
-        && settings.loss == Loss::MeanSquaredError;
-    match settings.examples {
-        Examples::Peaks if !fits => {
-            let what =
-                "`examples = \"peaks\"` is a surface over two inputs, to be fitted by one output with a squared error";
-            Err(Error::spec(what).at(&network.name).hint(
-                "use the network `mlp`, or one with `input = [2]` and one output, and `loss = \"mean_squared_error\"`",
-            ))
-        }
-        Examples::Peaks | Examples::Uniform => Ok(()),
-    }
 }
 
 /// The inputs, N x the network's input: uniform on [0, 1), where example `n` is the same in every batch size; or points.
