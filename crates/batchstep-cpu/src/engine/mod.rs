@@ -426,9 +426,7 @@ pub fn refuse(applies: bool, what: impl Into<String>, hint: &str) -> Result<()> 
 /// # Errors
 /// [`crate::error::Kind::Spec`], with what no engine can train.
 pub fn check_shapes(workload: &Workload) -> Result<()> {
-    if workload.batch_size == 0 {
-        return Err(Error::spec("a batch of 0 examples").hint("start the sweep at 1"));
-    }
+    refuse(workload.batch_size == 0, "a batch of 0 examples", "start the sweep at 1")?;
     Workload::check(&workload.network, &workload.settings)?;
     let output = workload.network.output();
     if workload.settings.loss == Loss::CategoricalCrossEntropy && !matches!(output, Shape::Flat(_)) {
