@@ -142,7 +142,7 @@ pub(super) struct PlannedLayer {
 pub(super) fn layers_of(network: &Network, batch: usize, precision: Precision) -> Vec<PlannedLayer> {
     let bytes = if matches!(precision, Precision::Bf16 | Precision::Fp16) { 2 } else { 4 };
     let of = |index: usize| {
-        Direction::ALL.into_iter().filter_map(move |direction| {
+        Direction::ALL.iter().filter_map(move |&direction| {
             let work = network.cost(index, batch, direction, bytes)?;
             let (operation, sides) = (network.operation_name(index), network.sides(index));
             Some(PlannedLayer { index, operation, direction, work, sides })

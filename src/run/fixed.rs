@@ -29,7 +29,7 @@ fn from_layers(rows: &[LayerRow], batch_size: Option<i64>) -> FixedAlgorithms {
     let batch_size = batch_size.or_else(|| rows.clone().map(|row| row.batch_size).max());
     let mut fixed = FixedAlgorithms::default();
     for row in rows.filter(|row| Some(row.batch_size) == batch_size) {
-        let direction = Direction::ALL.into_iter().find(|direction| direction.name() == row.direction);
+        let direction = Direction::from_name(&row.direction);
         // The library's kernel comes first; kernels of our own may follow it, and they offer no choice.
         let is_of_a_library = |name: &&str| name.starts_with("graph:") || name.starts_with("legacy:");
         let library = row.algorithm.as_deref().and_then(|names| names.split(" + ").find(is_of_a_library));

@@ -3,12 +3,11 @@
 
 use std::sync::Arc;
 
-use crate::engine::{Settings, Workload, data};
 use crate::error::{Error, Result};
 use crate::network::custom::{LayerSpec, OperationSpec};
-use crate::network::{Layer, Network, Operation, Shape};
+use crate::network::{Layer, Network, Operation, Shape, Workload};
 use crate::random::{GOLDEN, Rng};
-use crate::settings::EngineName;
+use crate::settings::{EngineName, Settings};
 use crate::spec::{Experiment, Model, Order, Shard, ShardBy};
 
 /// One point of the experiment.
@@ -69,7 +68,7 @@ impl Plan {
         for (model, network) in &networks {
             for engine in &experiment.engine.name {
                 for settings in experiment.grid.settings(*engine, &common) {
-                    data::check(network, &settings)?;
+                    Workload::check(network, &settings)?;
                     let first = number;
                     (series, number) = (series + 1, number + experiment.batch_sizes.len());
                     if shard.is_some_and(|shard| !has_series(shard, series - 1)) {

@@ -118,7 +118,7 @@ impl Checking<'_> {
 
 /// The FLOP of some layers, forward and backward.
 pub(super) fn flops(network: &Network, batch_size: usize, layers: impl Iterator<Item = usize>) -> f64 {
-    let parts = layers.flat_map(|layer| Direction::ALL.map(|direction| (layer, direction)));
+    let parts = layers.flat_map(|layer| Direction::ALL.iter().map(move |&direction| (layer, direction)));
     parts.filter_map(|(layer, direction)| Some(network.cost(layer, batch_size, direction, 4)?.flops)).sum()
 }
 

@@ -9,7 +9,7 @@ use crate::engine::cpu::op::product::bf16;
 use crate::engine::difference::{TensorDistance, worst};
 use crate::engine::open::Engines;
 use crate::engine::refusing::preparing;
-use crate::engine::{Computed, LayerExecution, Step, StepTimes};
+use crate::engine::{Computed, Step, StepTimes};
 
 /// An engine that takes updates of half the size: the first output and its gradients are right, all else is wrong.
 fn halved() -> impl Engine {
@@ -69,10 +69,6 @@ impl Step for FlippedStep {
             }
         }
         Ok(times)
-    }
-
-    fn layers(&self) -> Vec<LayerExecution> {
-        Vec::new()
     }
 
     fn computed(&self) -> Result<Option<Computed>> {

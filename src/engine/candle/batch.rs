@@ -2,9 +2,9 @@
 
 use candle_core::{DType, Device, Result, Tensor};
 
-use crate::engine::data::{self, batch_dims};
 use crate::engine::{Workload, train};
 use crate::network::Network;
+use crate::network::data::{self, batch_dims};
 use crate::settings::{DataPath, Loss};
 
 /// Inputs and targets, and, if they are copied in each step, their source.

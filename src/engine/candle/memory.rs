@@ -3,10 +3,7 @@
 use crate::engine::{Workload, memory};
 use crate::error::Result;
 use crate::network::{MaxPool2d, Network, Operation};
-use crate::settings::Optimizer;
 
-/// Room for thread stacks, scratch buffers and the allocator's overhead.
-const SLACK: u64 = 64 << 20;
 /// The number of tensors, each as large as the largest output, that the gradient of one operation needs at a time: its
 /// input, the old and the new sum, and masks and products in between.
 const BACKWARD: f64 = 8.0;
@@ -21,11 +18,7 @@ pub fn check(workload: &Workload, bytes_per_scalar: u64) -> Result<()> {
 
 fn step_bytes(workload: &Workload, bytes_per_scalar: u64) -> u64 {
     let Workload { network, batch_size, settings } = workload;
-    let copies = match settings.optimizer {
-        Optimizer::Sgd => 0.0,
-        Optimizer::Momentum | Optimizer::RmsProp => 1.0,
-        Optimizer::Adam | Optimizer::AdamW => 2.0,
-    };
+    let copies = settings.optimizer.state_copies() as f64;
     let counts = network.parameters().map(|(_, parameter)| parameter.count() as f64);
     let (all, largest) = counts.fold((0.0, 0.0f64), |(all, largest), count| (all + count, largest.max(count)));
     // A gradient keeps the two tensors whose sum it is, even if one is zeros; an update makes new tensors of a
@@ -34,7 +27,7 @@ fn step_bytes(workload: &Workload, bytes_per_scalar: u64) -> u64 {
     let outputs = network.layers.iter().map(|layer| layer.output.count() as f64);
     let held: f64 = (0..network.layers.len()).map(|index| graph_scalars(network, index)).sum();
     let maps = held + BACKWARD * outputs.fold(0.0, f64::max);
-    ((parameters + maps * *batch_size as f64) * bytes_per_scalar as f64) as u64 + SLACK
+    ((parameters + maps * *batch_size as f64) * bytes_per_scalar as f64) as u64 + memory::SLACK
 }
 
 /// The scalars of layer `index` that the graph keeps until the backward pass, for one example.

@@ -30,7 +30,7 @@ use rayon::ThreadPool;
 
 use super::threads;
 use super::train::{self, Trainer};
-use super::{DeviceName, Engine, Step, Workload, check_shapes, processor};
+use super::{DeviceName, Engine, Step, Workload, check_shapes, processor, refuse};
 use crate::error::{Error, Result};
 use crate::settings::{Algorithms, DataPath, EngineName, Launch, Layout, Precision, Settings};
 use step::CandleStep;
@@ -72,26 +72,20 @@ impl Engine for CandleEngine {
 
     /// `tf32` becomes `fp32`: a processor has no such mode.
     fn in_force(&self, asked: &Settings) -> Result<Settings> {
-        let refusals = [
-            (
-                matches!(asked.precision, Precision::Bf16 | Precision::Fp16),
-                "candle has no mixed precision: its optimizers would update parameters of 16 bits",
-                "use `fp32`",
-            ),
-            (asked.layout != Layout::Nchw, "candle's convolutions support only the layout `nchw`", "use `nchw`"),
-            (
-                matches!(asked.data, DataPath::Pinned | DataPath::Prefetch),
-                "candle copies a batch from ordinary host memory, before the step computes",
-                "use `resident` or `pageable`",
-            ),
-            (asked.algorithms != Algorithms::Heuristic, "candle offers no choice of algorithms", "use `heuristic`"),
-            (asked.launch != Launch::Eager, "candle executes its operations one by one", "use `eager`"),
-            (asked.threads == Some(0), "a step cannot run on 0 threads", "leave `threads` out to use all cores"),
-        ];
-        match refusals.into_iter().find(|(refused, ..)| *refused) {
-            Some((_, what, hint)) => Err(Error::spec(what).hint(hint)),
-            None => Ok(Settings { precision: Precision::Fp32, ..asked.of(EngineName::Candle) }),
-        }
+        let mixes = matches!(asked.precision, Precision::Bf16 | Precision::Fp16);
+        let what = "candle has no mixed precision: its optimizers would update parameters of 16 bits";
+        refuse(mixes, what, "use `fp32`")?;
+        let what = "candle's convolutions support only the layout `nchw`";
+        refuse(asked.layout != Layout::Nchw, what, "use `nchw`")?;
+        let is_of_gpus = matches!(asked.data, DataPath::Pinned | DataPath::Prefetch);
+        let what = "candle copies a batch from ordinary host memory, before the step computes";
+        refuse(is_of_gpus, what, "use `resident` or `pageable`")?;
+        let chooses = asked.algorithms != Algorithms::Heuristic;
+        refuse(chooses, "candle offers no choice of algorithms", "use `heuristic`")?;
+        refuse(asked.launch != Launch::Eager, "candle executes its operations one by one", "use `eager`")?;
+        let hint = "leave `threads` out to use all cores";
+        refuse(asked.threads == Some(0), "a step cannot run on 0 threads", hint)?;
+        Ok(Settings { precision: Precision::Fp32, ..asked.of(EngineName::Candle) })
     }
 
     fn prepare(&mut self, workload: &Workload) -> Result<Box<dyn Step>> {

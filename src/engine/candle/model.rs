@@ -1,4 +1,4 @@
-//! A network as candle-nn's layers over variables with the initial values of [`crate::engine::initial`].
+//! A network as candle-nn's layers over variables with the initial values of [`crate::network::initial`].
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use rayon::prelude::*;
 use super::op::convolution::Convolution;
 use super::op::dropout::dropout;
 use super::op::max_pool::MaxPool;
-use crate::engine::initial::Initial;
+use crate::network::initial::Initial;
 use crate::network::{self, Extent, Network, Operation, Parameter, Shape};
 
 /// A layer's output, from the outputs of its sources and the key of a dropout mask, which there is only in training.
@@ -29,11 +29,10 @@ impl Model {
     pub fn new(network: Arc<Network>, seed: u64, dtype: DType) -> Result<Self> {
         let mut model = Self { network, layers: Vec::new(), vars: Vec::new() };
         for index in 1..model.network.layers.len() {
-            let trainable = model.network.parameters_of(index).into_iter().filter(|parameter| parameter.trainable);
+            let trainable = model.network.trainable_of(index).enumerate();
             let vars = trainable
-                .enumerate()
-                .map(|(number, parameter)| variable(&parameter, Initial::of(&parameter, seed, index, number), dtype));
-            let vars = vars.collect::<Result<Vec<Var>>>()?;
+                .map(|(number, parameter)| variable(&parameter, Initial::of(&parameter, seed, index, number), dtype))
+                .collect::<Result<Vec<Var>>>()?;
             let tensors: Vec<Tensor> = vars.iter().map(|var| var.as_tensor().clone()).collect();
             model.layers.push(layer(&model.network, index, &tensors)?);
             model.vars.extend(vars);

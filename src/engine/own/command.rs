@@ -9,7 +9,7 @@ use regex::Regex;
 use serde_json::{Value, json};
 
 use super::visit::Visit;
-use crate::engine::{DeviceName, Engine, LayerExecution, SourceFile, Step, StepTimes, Workload, processor};
+use crate::engine::{DeviceName, Engine, SourceFile, Step, StepTimes, Workload, processor};
 use crate::error::{Error, Kind, Result};
 use crate::foreign;
 use crate::os::child::{self, Ended, Failure};
@@ -251,10 +251,6 @@ impl Step for CommandStep {
         }
         let step_s = self.ready.pop_front().ok_or_else(|| Error::engine("no step was run"))?;
         Ok(StepTimes { step_s, ..StepTimes::default() })
-    }
-
-    fn layers(&self) -> Vec<LayerExecution> {
-        Vec::new()
     }
 }
 

@@ -4,8 +4,8 @@
 use serde_json::{Value, json};
 
 use crate::engine::Workload;
-use crate::engine::data::batch_dims;
 use crate::engine::train::{Feed, RawExamples};
+use crate::network::data::batch_dims;
 use crate::network::{Extent, Network, Operation, Padding, Shape};
 
 /// The request to prepare step `id`.

@@ -25,7 +25,7 @@ use serde::Deserialize;
 use super::memory;
 use super::train::{self, EpochTrainer, Feed};
 use super::worker::{self, Patience, Process, Program, ProgramHost, Worker};
-use super::{DeviceName, Engine, SetupTimes, Step, Workload, check_shapes, processor, work};
+use super::{DeviceName, Engine, SetupTimes, Step, Workload, check_shapes, processor, refuse, work};
 use crate::device::interpreter;
 use crate::error::{Error, Kind, Result};
 use crate::settings::{Algorithms, Compile, DataPath, EngineName, Examples, Launch, Precision, Settings};
@@ -138,42 +138,31 @@ impl Engine for TorchEngine {
     fn in_force(&self, asked: &Settings) -> Result<Settings> {
         let TorchReport { gpus, distributed, .. } = self.opened;
         let (on_gpu, processes) = (self.opened.capability.is_some(), asked.processes);
-        let never = |is_asked: bool, what: &str, hint| (is_asked, what.to_owned(), hint);
+        let what = "PyTorch does not let the algorithm of a layer be chosen";
+        refuse(asked.algorithms == Algorithms::Fixed, what, "use `heuristic` or `autotune`")?;
+        let hint = "leave `threads` out to use all cores";
+        refuse(asked.threads == Some(0), "a step cannot run on 0 threads", hint)?;
         let needs_gpu = |is_asked: bool, setting: &str, hint| {
-            (is_asked && !on_gpu, format!("`{setting}` needs a GPU, and PyTorch runs on the CPU here"), hint)
+            let what = format!("`{setting}` needs a GPU, and PyTorch runs on the CPU here");
+            refuse(is_asked && !on_gpu, what, hint)
         };
+        needs_gpu(asked.algorithms == Algorithms::Autotune, "algorithms = \"autotune\"", "use `heuristic`")?;
+        needs_gpu(asked.launch == Launch::Graph, "launch = \"graph\"", "use `eager`")?;
+        needs_gpu(asked.data == DataPath::Pinned, "data = \"pinned\"", "use `resident` or `pageable`")?;
+        needs_gpu(asked.data == DataPath::Prefetch, "data = \"prefetch\"", "use `resident` or `pageable`")?;
+        needs_gpu(asked.precision == Precision::Fp16, "precision = \"fp16\"", "use `fp32` or `bf16`")?;
+        let what = "this PyTorch was built without torch.distributed";
+        refuse(processes != 1 && !distributed, what, "use `processes = 1`")?;
+        let what = format!("`processes = {processes}` needs as many GPUs, and PyTorch sees {gpus}");
+        let is_short = processes != 1 && on_gpu && processes > gpus;
+        refuse(is_short, what, "use fewer processes, or `--device cpu`")?;
         let several = |is_asked: bool, what: &str, hint| {
-            (is_asked && processes != 1, format!("several processes and {what} do not go together here"), hint)
+            let what = format!("several processes and {what} do not go together here");
+            refuse(is_asked && processes != 1, what, hint)
         };
-        let refusals = [
-            never(
-                asked.algorithms == Algorithms::Fixed,
-                "PyTorch does not let the algorithm of a layer be chosen",
-                "use `heuristic` or `autotune`",
-            ),
-            never(asked.threads == Some(0), "a step cannot run on 0 threads", "leave `threads` out to use all cores"),
-            needs_gpu(asked.algorithms == Algorithms::Autotune, "algorithms = \"autotune\"", "use `heuristic`"),
-            needs_gpu(asked.launch == Launch::Graph, "launch = \"graph\"", "use `eager`"),
-            needs_gpu(asked.data == DataPath::Pinned, "data = \"pinned\"", "use `resident` or `pageable`"),
-            needs_gpu(asked.data == DataPath::Prefetch, "data = \"prefetch\"", "use `resident` or `pageable`"),
-            needs_gpu(asked.precision == Precision::Fp16, "precision = \"fp16\"", "use `fp32` or `bf16`"),
-            never(
-                processes != 1 && !distributed,
-                "this PyTorch was built without torch.distributed",
-                "use `processes = 1`",
-            ),
-            (
-                processes != 1 && on_gpu && processes > gpus,
-                format!("`processes = {processes}` needs as many GPUs, and PyTorch sees {gpus}"),
-                "use fewer processes, or `--device cpu`",
-            ),
-            several(asked.launch == Launch::Graph, "`launch = \"graph\"`", "use `eager`"),
-            several(asked.examples == Examples::Peaks, "`examples = \"peaks\"`", "use `processes = 1`"),
-            several(asked.compile != Compile::None, "a compiled network", "use `compile = \"none\"`"),
-        ];
-        if let Some((_, what, hint)) = refusals.into_iter().find(|(is_refused, ..)| *is_refused) {
-            return Err(Error::spec(what).hint(hint));
-        }
+        several(asked.launch == Launch::Graph, "`launch = \"graph\"`", "use `eager`")?;
+        several(asked.examples == Examples::Peaks, "`examples = \"peaks\"`", "use `processes = 1`")?;
+        several(asked.compile != Compile::None, "a compiled network", "use `compile = \"none\"`")?;
         let has_tf32 = self.opened.capability.is_some_and(|capability| capability >= (8, 0));
         let precision = match asked.precision {
             Precision::Tf32 if !has_tf32 => Precision::Fp32,
@@ -212,14 +201,10 @@ impl Engine for TorchEngine {
         let settings = self.in_force(&workload.settings)?;
         let workload = Workload { settings, ..workload.clone() };
         train::check(&workload)?;
-        if workload.settings.processes > 1 {
-            let what = "a training of whole epochs runs in one process here";
-            return Err(Error::spec(what).hint("use `processes = 1`, or a sweep, which times steps"));
-        }
-        if workload.settings.launch == Launch::Graph {
-            let what = "PyTorch's training loop here does not capture its steps";
-            return Err(Error::spec(what).hint("use `launch = \"eager\"`"));
-        }
+        let what = "a training of whole epochs runs in one process here";
+        refuse(workload.settings.processes > 1, what, "use `processes = 1`, or a sweep, which times steps")?;
+        let what = "PyTorch's training loop here does not capture its steps";
+        refuse(workload.settings.launch == Launch::Graph, what, "use `launch = \"eager\"`")?;
         if self.opened.capability.is_none() {
             memory::check_step(&workload, 4, 0)?;
         }

@@ -10,7 +10,7 @@ pub fn network_id(network: &Network) -> String {
     let mut text = String::new();
     for (index, layer) in network.layers.iter().enumerate() {
         let _ = write!(text, "{} {:?} {}", network.operation_name(index), layer.sources, layer.output);
-        for direction in Direction::ALL {
+        for &direction in Direction::ALL {
             let cost = network.cost(index, 1, direction, 1).unwrap_or_default();
             let _ = write!(text, " {} {}", cost.flops, cost.bytes);
         }

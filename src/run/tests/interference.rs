@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use crate::device::root::tests::planted;
 use crate::device::witness::Witness;
-use crate::engine::{LayerExecution, SetupTimes, Step, StepTimes};
+use crate::engine::{SetupTimes, Step, StepTimes};
 use crate::error::Result;
 use crate::run::schedule::VisitLength;
 use crate::run::{History, Measured, Ready, StepReadings, measure};
@@ -36,10 +36,6 @@ impl Step for Interrupted {
         let text = format!("{} {} {times}\n", *run_ms * 1_000_000, *waited_ms * 1_000_000);
         std::fs::write(&self.account, text).expect("written");
         Ok(StepTimes { step_s: 1e-3 * (WORK_MS + wait_ms) as f64, ..StepTimes::default() })
-    }
-
-    fn layers(&self) -> Vec<LayerExecution> {
-        Vec::new()
     }
 }
 

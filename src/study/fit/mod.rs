@@ -20,11 +20,11 @@ pub use spec::Fit;
 
 use super::plan::Axes;
 use super::{Bench, Cell, Course, Plan, Study, Told, Visit, VisitTo, visited};
-use crate::engine::data::{self, PeaksPoint, side};
 use crate::engine::open::Engines;
 use crate::engine::{Settings, Step, Workload};
 use crate::error::{Error, Kind, Result};
 use crate::kinds::StudyKind;
+use crate::network::data::{PeaksPoint, side};
 use crate::run::{RowContext, row_of_cell};
 use crate::settings::Examples;
 use crate::spec::keys::Table;
@@ -83,7 +83,7 @@ impl Study for Fit {
         let (subject, seed) = (&self.subject, self.measure.seed);
         let common =
             Settings { learning_rate: subject.learning_rate, examples: Examples::Peaks, seed, ..Settings::default() };
-        let settle = |network: &_, _, settings| data::check(network, &settings).map(|()| settings);
+        let settle = |network: &_, _, settings| Workload::check(network, &settings).map(|()| settings);
         let mut cells = Vec::new();
         Axes { subject, common, settle: &settle }.add(&mut cells, &networks(&subject.model)?, &[()])?;
         Ok(Plan::of(cells, seed, Order::Ascending))

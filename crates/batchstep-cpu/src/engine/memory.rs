@@ -7,7 +7,7 @@ use crate::network::Network;
 use crate::settings::DataPath;
 
 /// A reserve for thread stacks, scratch buffers and the allocator's overhead.
-const SLACK: u64 = 64 << 20;
+pub const SLACK: u64 = 64 << 20;
 
 /// Refuses a request for `needed` further bytes if they are not free. If the system does not report free memory,
 /// nothing is refused. `what` begins the message: `the step needs`.

@@ -2,11 +2,9 @@
 //! and reports what was executed.
 
 pub mod cpu;
-pub mod data;
 pub mod difference;
 pub mod dropout;
 pub mod fixed;
-pub mod initial;
 pub mod memory;
 pub mod numbers;
 pub mod part;
@@ -18,24 +16,16 @@ pub mod threads;
 pub mod train;
 pub mod work;
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use crate::device::witnessed::Witnessed;
 use crate::error::{Error, Result};
-use crate::network::{Network, Shape};
+use crate::network::Shape;
+pub use crate::network::Workload;
 use crate::settings::Loss;
 pub use crate::settings::Settings;
 use crate::stats::quantile::median;
 use serde::{Deserialize, Serialize};
-
-/// The work of one cell of an experiment.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Workload {
-    pub network: Arc<Network>,
-    pub batch_size: usize,
-    pub settings: Settings,
-}
 
 /// The device on which an engine runs, as it names itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -145,7 +135,7 @@ pub struct KernelLaunch {
 pub struct Computed {
     /// N x the network's output, before the loss.
     pub output: Vec<f64>,
-    /// The trainable parameters, in the order of [`Network::parameters`].
+    /// The trainable parameters, in the order of [`crate::network::Network::parameters`].
     pub parameters: Vec<Vec<f64>>,
     /// Their gradients.
     pub gradients: Vec<Vec<f64>>,
@@ -368,8 +358,10 @@ pub trait Step {
         SetupTimes::default()
     }
 
-    /// What was executed for each layer and direction.
-    fn layers(&self) -> Vec<LayerExecution>;
+    /// What was executed for each layer and direction; nothing where the engine does not know.
+    fn layers(&self) -> Vec<LayerExecution> {
+        Vec::new()
+    }
 
     /// Measures the device time of each layer, outside the steps that count; [`Step::layers`] holds it from then on. Does
     /// nothing where the engine has no device clock.
@@ -421,15 +413,21 @@ pub fn let_it_begin() {
     std::thread::sleep(std::time::Duration::from_secs_f64(AT_WORK_S / 8.0));
 }
 
+/// Refuses settings for a reason, with what to do, where it applies.
+///
+/// # Errors
+/// [`crate::error::Kind::Spec`].
+pub fn refuse(applies: bool, what: impl Into<String>, hint: &str) -> Result<()> {
+    if applies { Err(Error::spec(what).hint(hint)) } else { Ok(()) }
+}
+
 /// Refuses workloads that no engine can train.
 ///
 /// # Errors
 /// [`crate::error::Kind::Spec`], with what no engine can train.
 pub fn check_shapes(workload: &Workload) -> Result<()> {
-    if workload.batch_size == 0 {
-        return Err(Error::spec("a batch of 0 examples").hint("start the sweep at 1"));
-    }
-    data::check(&workload.network, &workload.settings)?;
+    refuse(workload.batch_size == 0, "a batch of 0 examples", "start the sweep at 1")?;
+    Workload::check(&workload.network, &workload.settings)?;
     let output = workload.network.output();
     if workload.settings.loss == Loss::CategoricalCrossEntropy && !matches!(output, Shape::Flat(_)) {
         return Err(Error::spec("a cross-entropy needs one number for each class, and the network ends in maps")

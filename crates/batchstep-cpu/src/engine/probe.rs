@@ -26,7 +26,7 @@ pub(super) fn smallest() -> Result<Workload> {
 #[cfg(test)]
 mod tests {
     use crate::engine::cpu::CpuEngine;
-    use crate::engine::{DeviceName, Engine, LayerExecution, Settings, Step, StepTimes, Workload};
+    use crate::engine::{DeviceName, Engine, Settings, Step, StepTimes, Workload};
     use crate::error::Result;
 
     /// An engine whose step takes 8 s before it is warm and 2 s from then on, with one step of 9 s in between.
@@ -61,10 +61,6 @@ mod tests {
                 _ => 2.0,
             };
             Ok(StepTimes { step_s, ..StepTimes::default() })
-        }
-
-        fn layers(&self) -> Vec<LayerExecution> {
-            Vec::new()
         }
     }
 

@@ -173,16 +173,9 @@ pub trait EpochTrainer {
 pub fn check(workload: &Workload) -> Result<()> {
     super::check_shapes(workload)?;
     let Settings { loss, data, .. } = &workload.settings;
-    if *loss != Loss::CategoricalCrossEntropy {
-        return Err(Error::spec(format!(
-            "a training on labelled examples needs a cross-entropy, and the loss is {loss}"
-        ))
-        .hint("leave `loss` out of [train]"));
-    }
-    if *data != DataPath::Resident {
-        return Err(no_copy(*data));
-    }
-    Ok(())
+    let what = format!("a training on labelled examples needs a cross-entropy, and the loss is {loss}");
+    super::refuse(*loss != Loss::CategoricalCrossEntropy, what, "leave `loss` out of [train]")?;
+    if *data == DataPath::Resident { Ok(()) } else { Err(no_copy(*data)) }
 }
 
 fn no_copy(data: DataPath) -> Error {

@@ -20,7 +20,7 @@ pub fn layers_with(
     known: impl Fn(usize, Direction, LayerExecution) -> LayerExecution,
 ) -> Vec<LayerExecution> {
     let Workload { network, batch_size, settings } = workload;
-    let places = (0..network.layers.len()).flat_map(|index| Direction::ALL.map(|direction| (index, direction)));
+    let of_layer = |index| Direction::ALL.iter().map(move |&direction| (index, direction));
     let execution = |(index, direction): (usize, Direction)| {
         let cost = network.cost(index, *batch_size, direction, bytes_per_scalar)?;
         let layer = LayerExecution {
@@ -34,5 +34,5 @@ pub fn layers_with(
         };
         Some(known(index, direction, layer))
     };
-    places.filter_map(execution).collect()
+    (0..network.layers.len()).flat_map(of_layer).filter_map(execution).collect()
 }

@@ -113,10 +113,8 @@ impl Builder {
         if network.layers.len() == 1 {
             return Err(Error::spec("it has no layers").at(network.name).hint("add at least one layer"));
         }
-        let mut used = vec![false; network.layers.len()];
-        network.layers.iter().flat_map(|layer| &layer.sources).for_each(|&source| used[source] = true);
-        let unused = used[..used.len() - 1].iter().position(|&used| !used);
-        if let Some(index) = unused {
+        let unused = network.readers().iter().position(|&readers| readers == 0);
+        if let Some(index) = unused.filter(|&index| index + 1 < network.layers.len()) {
             let place = format!("{}: layer `{}`", network.name, network.layers[index].name);
             return Err(Error::spec("nothing uses its output")
                 .at(place)

@@ -14,29 +14,17 @@
 
 use super::Network;
 use super::layer::{Conv2d, Dense, MaxPool2d, Operation};
+use crate::settings::named;
 
-/// What a layer does in a training step.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Direction {
-    /// From the input to the output.
-    Forward,
-    /// From the gradient of the output to the gradient of the input.
-    BackwardData,
-    /// From the gradient of the output to the gradients of the layer's parameters.
-    BackwardWeights,
-}
-
-impl Direction {
-    /// All three, in the order in which a step comes to them.
-    pub const ALL: [Self; 3] = [Self::Forward, Self::BackwardData, Self::BackwardWeights];
-
-    /// The stable name: `forward`, `backward_data`, `backward_weights`.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Forward => "forward",
-            Self::BackwardData => "backward_data",
-            Self::BackwardWeights => "backward_weights",
-        }
+named! {
+    /// What a layer does in a training step, in the order in which the step comes to it.
+    Direction {
+        /// From the input to the output.
+        Forward = "forward",
+        /// From the gradient of the output to the gradient of the input.
+        BackwardData = "backward_data",
+        /// From the gradient of the output to the gradients of the layer's parameters.
+        BackwardWeights = "backward_weights",
     }
 }
 

@@ -8,31 +8,15 @@ use super::build::Builder;
 use super::layer::{BatchNorm, Conv2d, Dense, MaxPool2d, Operation, Padding, Shape};
 use crate::error::Result;
 use crate::random::{GOLDEN, Rng, mix};
+use crate::settings::named;
 
-/// What is drawn.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Family {
-    /// One to three stages of convolutions (1x1, 3x3 or 5x5), each of which halves the map, then dense layers.
-    Cnn,
-    /// Dense layers.
-    Mlp,
-}
-
-impl Family {
-    /// The names in specs.
-    pub const NAMES: &'static [&'static str] = &["cnn", "mlp"];
-
-    /// The stable name.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Cnn => "cnn",
-            Self::Mlp => "mlp",
-        }
-    }
-
-    /// The family of that name.
-    pub fn from_name(name: &str) -> Option<Self> {
-        [Self::Cnn, Self::Mlp].into_iter().find(|family| family.name() == name)
+named! {
+    /// What is drawn.
+    Family {
+        /// One to three stages of convolutions (1x1, 3x3 or 5x5), each of which halves the map, then dense layers.
+        Cnn = "cnn",
+        /// Dense layers.
+        Mlp = "mlp",
     }
 }
 
@@ -48,7 +32,7 @@ pub struct Generated {
 impl Generated {
     /// `cnn_1_7`.
     pub fn name(&self) -> String {
-        format!("{}_{}_{}", self.family.name(), self.seed, self.number)
+        format!("{}_{}_{}", self.family, self.seed, self.number)
     }
 
     /// The network that a name of that form describes.
@@ -154,7 +138,7 @@ mod tests {
 
     #[test]
     fn every_network_of_a_family_fits_together_and_is_called_by_its_name() {
-        for family in [Family::Cnn, Family::Mlp] {
+        for &family in Family::ALL {
             for number in 1..=200 {
                 let name = Generated { family, seed: 1, number }.name();
                 let network = published(&name);

@@ -23,7 +23,9 @@ pub mod build;
 pub mod catalogue;
 pub mod cost;
 pub mod custom;
+pub mod data;
 pub mod generated;
+pub mod initial;
 pub mod layer;
 pub mod memory;
 pub mod mobilenet;
@@ -33,6 +35,7 @@ pub mod resnet;
 pub mod shape;
 pub mod small;
 pub mod vgg;
+pub mod workload;
 
 #[cfg(test)]
 mod tests;
@@ -43,6 +46,7 @@ pub use cost::{Cost, Direction, Sides};
 pub use custom::{LayerSpec, OperationSpec, PaddingSpec};
 pub use generated::{Family, Generated};
 pub use layer::{BatchNorm, Conv2d, Dense, Extent, Layer, MaxPool2d, Operation, Padding, Parameter, Shape};
+pub use workload::Workload;
 
 /// A feed-forward network: layers in an order in which each comes after its sources. Layer 0 is the input, the last
 /// layer gives the output (for a classifier the logits; softmax belongs to the loss). What takes the index of a layer panics
@@ -67,6 +71,13 @@ impl Network {
     /// The shapes that feed layer `index`, in the order of its sources; empty for the input.
     pub fn sources(&self, index: usize) -> impl Iterator<Item = Shape> + '_ {
         self.layers[index].sources.iter().map(|&source| self.layers[source].output)
+    }
+
+    /// How often each layer's output is read.
+    pub fn readers(&self) -> Vec<usize> {
+        let mut readers = vec![0; self.layers.len()];
+        self.layers.iter().flat_map(|layer| &layer.sources).for_each(|&source| readers[source] += 1);
+        readers
     }
 
     /// What layer `index` does, in the words of the spec's `type` key; `input` for layer 0. A convolution is

@@ -172,7 +172,7 @@ fn sized(setup: &Setup, sizes: &LayerSizes, rows: &[&LayerRow]) -> BTreeMap<Mech
     let work = |row: &LayerRow| match setup.engine {
         EngineName::Cpu => {
             let winograd = row.algorithm.as_deref().is_some_and(|name| name.starts_with("winograd"));
-            let direction = Direction::ALL.into_iter().find(|direction| direction.name() == row.direction)?;
+            let direction = Direction::from_name(&row.direction)?;
             cpu_work(sizes, direction, winograd, batch(row), blocking)
         }
         EngineName::Cudnn | EngineName::Torch => {

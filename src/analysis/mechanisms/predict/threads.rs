@@ -18,7 +18,7 @@ pub(super) fn uneven(setup: &Setup, layer: usize, rows: &[&LayerRow]) -> Option<
     let at = |row: &&LayerRow| {
         let (network, settings) = (setup.network, setup.settings);
         let now = own::kernel(setup.engine, network, layer, batch(row), settings);
-        let direction = Direction::ALL.into_iter().find(|direction| direction.name() == row.direction)?;
+        let direction = Direction::from_name(&row.direction)?;
         let examples = examples_of_the_busiest(network, layer, batch(row), settings, (direction, threads));
         Some((row.batch_size, examples.filter(|_| now == row.algorithm.as_deref())?))
     };

@@ -3,6 +3,8 @@
 mod promises;
 mod pytorch;
 mod reference;
+#[path = "../../../../tests/fixtures/promises.rs"]
+mod shared;
 
 use std::sync::Arc;
 
@@ -10,21 +12,4 @@ use super::super::{Engine, Settings, Workload};
 use super::CandleEngine;
 use crate::network::{Network, Shape};
 use crate::settings::*;
-
-/// A resident batch, SGD.
-fn settings() -> Settings {
-    Settings {
-        optimizer: Optimizer::Sgd,
-        learning_rate: 0.01,
-        precision: Precision::Fp32,
-        seed: 3,
-        ..Settings::default()
-    }
-}
-
-/// `mnist_cnn`: small, and with every kind of layer but residual ones.
-fn workload(batch_size: usize) -> Workload {
-    let input = Shape::Maps { channels: 1, height: 28, width: 28 };
-    let network = Arc::new(Network::by_name("mnist_cnn", input, 10).unwrap());
-    Workload { network, batch_size, settings: settings() }
-}
+use shared::{settings, workload};

@@ -19,10 +19,10 @@ use super::plan::readback::{floats, in_definition_order};
 use super::plan::{PlannedPart, StepPlan, Work};
 use crate::engine::Workload;
 use crate::engine::cpu::op::activation::Rectifier;
-use crate::engine::data::batch_dims;
 use crate::engine::part::{Fault, Fused, Numbers, Part, Quantity, Task};
 use crate::error::Result;
 use crate::network::Operation;
+use crate::network::data::batch_dims;
 use crate::settings::{Layout, Settings};
 pub(super) use placed::PlacedParts;
 

@@ -8,7 +8,7 @@ use super::parameters::{PlacedParameter, WeightOrder};
 use crate::engine::cudnn::arena::Life;
 use crate::engine::cudnn::call::{Call, Launch, Slice};
 use crate::engine::cudnn::op::initial;
-use crate::engine::initial::glorot_limit;
+use crate::network::initial::glorot_limit;
 use crate::network::{Layer, Network, Operation};
 use crate::random::{Purpose, Stream};
 use crate::settings::{Examples, Loss};

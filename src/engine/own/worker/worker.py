@@ -140,7 +140,7 @@ class Notes:
         return notices
 
 
-class Worker:
+class Worker(Holder):
     REQUESTED = ("open", "prepare", "step", "work", "layers", "kernels", "release", "summary")
     # A file that ends the program ends one visit.
     ERRORS = BaseException
@@ -206,12 +206,6 @@ class Worker:
             spelled = {"jax": "JAX", "mlx.core": "MLX"}[name]
             remedy = "`return` its result, so that it can be waited for"
             raise Refusal("spec", f"the step in {self.file.name} returns nothing, and {spelled} computes asynchronously: {remedy}")
-
-    def held(self, request):
-        step = self.steps.get(request["id"])
-        if step is None:
-            raise Refusal("engine", "this step was prepared by a process that has ended")
-        return step
 
     def step(self, request):
         step, memory, rows = self.held(request), self.frameworks.memory(), []

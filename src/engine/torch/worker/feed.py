@@ -2,7 +2,7 @@
 
 
 def peaks(count, device):
-    """Points of a square grid on [-3, 3]^2, row by row, and the heights of the surface `peaks` there: crates/batchstep-cpu/src/engine/data.rs."""
+    """Points of a square grid on [-3, 3]^2, row by row, and the heights of the surface `peaks` there: crates/batchstep-cpu/src/network/data.rs."""
     side = math.isqrt(count - 1) + 1
     number = torch.arange(count, device=device)
     points = torch.stack((number % side, number // side), 1).double().mul_(6.0).div_(max(side - 1, 1)).sub_(3.0).float()

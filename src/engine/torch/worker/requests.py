@@ -5,7 +5,7 @@
 # one-hot targets, fused or foreach optimizers, no counters in batch norm, its own dropout.
 
 
-class Worker:
+class Worker(Holder):
     REQUESTED = ("open", "prepare", "host", "join", "train", "step", "work", "layers", "kernels", "epoch", "evaluate", "restart", "release")
     ERRORS = Exception
 
@@ -91,12 +91,6 @@ class Worker:
     def restart(self, request):
         self.held(request).begin()
         return {}
-
-    def held(self, request):
-        step = self.steps.get(request["id"])
-        if step is None:
-            raise Refusal("engine", "this step was prepared by a process that has ended")
-        return step
 
     def model(self, network, layout):
         """The model kept for that network, or a new one if a step is using it."""

@@ -47,17 +47,11 @@ class Step:
     """One prepared training step; its batch begins at example `first` of the data."""
 
     def __init__(self, model, batch_size, settings, device, first=0):
-        self.settings, self.device, self.model = settings, device, model
-        self.graph = None
-        self.arm()
+        self.equip(model, batch_size, settings, device)
         model.reset(settings["seed"])
         torch.manual_seed(settings["seed"])
-        self.forward = model.forward(batch_size, settings)
         captured = settings["launch"] == "graph"
         self.feed = Feed(model.network, batch_size, settings, device, static=captured, first=first)
-        self.optimizer = make_optimizer(model.parameters, settings, device)
-        self.cast = {"bf16": torch.bfloat16, "fp16": torch.float16}.get(settings["precision"])
-        self.scaler = torch.amp.GradScaler(device.type) if settings["precision"] == "fp16" else None
         # The scaler reads the device's verdict on the host unless the optimizer is fused: then the update stays outside.
         self.captures_update = self.scaler is None or "fused" in self.optimizer.defaults
         names = ["step"] if captured else ["h2d" if self.moves_data() else None, "forward", "backward", "optimizer"]
@@ -73,6 +67,16 @@ class Step:
         # A captured step that is compiled is compiled while it is captured.
         name = "capture_s" if captured else "compile_s"
         self.setup = {name: time.perf_counter() - begun} if captured or compiled else {}
+
+    def equip(self, model, batch_size, settings, device):
+        """With all that a step needs but its batch."""
+        self.settings, self.device, self.model = settings, device, model
+        self.graph = None
+        self.arm()
+        self.forward = model.forward(batch_size, settings)
+        self.optimizer = make_optimizer(model.parameters, settings, device)
+        self.cast = {"bf16": torch.bfloat16, "fp16": torch.float16}.get(settings["precision"])
+        self.scaler = torch.amp.GradScaler(device.type) if settings["precision"] == "fp16" else None
 
     def synchronize(self):
         if self.device.type == "cuda":

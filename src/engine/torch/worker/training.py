@@ -32,13 +32,7 @@ class Training(Step):
     """Whole epochs through a DataLoader: persistent workers, whole batches from each, and as many prefetched batches as requested."""
 
     def __init__(self, model, batch_size, settings, device, feed):
-        self.settings, self.device, self.model = settings, device, model
-        self.graph = None
-        self.arm()
-        self.forward = model.forward(batch_size, settings)
-        self.optimizer = make_optimizer(model.parameters, settings, device)
-        self.cast = {"bf16": torch.bfloat16, "fp16": torch.float16}.get(settings["precision"])
-        self.scaler = torch.amp.GradScaler(device.type) if settings["precision"] == "fp16" else None
+        self.equip(model, batch_size, settings, device)
         self.test = Examples(feed["test"], feed) if feed["test"] else None
         train = Examples(feed["train"], feed)
         # A separate generator: the loader draws from its own generator too, with workers at another moment than

@@ -1,6 +1,16 @@
 # The loop that answers requests, and the messages of errors.
 
 
+class Holder:
+    """A worker that finds its prepared steps by their numbers."""
+
+    def held(self, request):
+        step = self.steps.get(request["id"])
+        if step is None:
+            raise Refusal("engine", "this step was prepared by a process that has ended")
+        return step
+
+
 def text_of(error):
     """What an error says; one of a person's own may fail to."""
     try:

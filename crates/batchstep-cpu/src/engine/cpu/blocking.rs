@@ -8,6 +8,13 @@ pub const VECTOR: usize = 16;
 /// The most rows of a product that are computed together. The right side is read once for each such block.
 pub const ROWS: usize = 6;
 
+/// How many of the rows that are left are computed next. The last ones are shared evenly: a block of one row waits for
+/// its own sums and takes as long as three rows.
+#[inline(always)]
+pub fn next_rows(left: usize) -> usize {
+    if left < 2 * ROWS { left.div_ceil(left.div_ceil(ROWS)) } else { ROWS }
+}
+
 /// What the factors of a product are rounded to before they are multiplied.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Factors {

@@ -2,8 +2,7 @@
 
 use super::op::scalar::Scalar;
 use crate::engine::Workload;
-use crate::engine::data;
-use crate::network::{Network, Shape};
+use crate::network::{Network, Shape, data};
 use crate::settings::DataPath;
 
 /// A batch in the memory that the step reads, and, for data that is copied in each step, the source of the copy.

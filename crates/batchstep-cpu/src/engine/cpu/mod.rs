@@ -52,8 +52,8 @@ use std::rc::Rc;
 
 use super::threads;
 use super::train::{self, Trainer};
-use super::{DeviceName, Engine, Peaks, Step, Workload, check_shapes, memory, processor};
-use crate::error::{Error, Result};
+use super::{DeviceName, Engine, Peaks, Step, Workload, check_shapes, memory, processor, refuse};
+use crate::error::Result;
 use crate::os::cache::Cache;
 use crate::settings::{Algorithms, DataPath, Launch, Layout, Precision, Settings, Winograd};
 use algorithm_choice::WinogradThreshold;
@@ -163,23 +163,19 @@ impl Engine for CpuEngine {
     /// are rounded, where the processor has instructions for that; everything else is float32, including what is
     /// stored.
     fn in_force(&self, asked: &Settings) -> Result<Settings> {
-        let refuse = |refused: bool, what: &str, hint: &str| match refused {
-            true => Err(Error::spec(what).hint(hint)),
-            false => Ok(()),
-        };
         let Settings { layout, data, algorithms, launch, .. } = *asked;
         let precision = if asked.precision == Precision::Tf32 { Precision::Fp32 } else { asked.precision };
         let lacks_bf16 = precision == Precision::Bf16 && !bf16::is_there();
         let what = "this processor has no instructions for products of bf16 (AVX512-BF16)";
         refuse(lacks_bf16, what, "use `fp32`, or the engine `torch`")?;
         let what = format!("the CPU engine does not compute in {precision}");
-        refuse(precision == Precision::Fp16, &what, "use `fp32`, or `bf16` where the processor has it")?;
-        refuse(layout != Layout::Nchw, &format!("the CPU engine has no layout {layout}"), "use `nchw`")?;
+        refuse(precision == Precision::Fp16, what, "use `fp32`, or `bf16` where the processor has it")?;
+        refuse(layout != Layout::Nchw, format!("the CPU engine has no layout {layout}"), "use `nchw`")?;
         let what = format!("`data = \"{data}\"` applies only to GPUs");
-        refuse(matches!(data, DataPath::Pinned | DataPath::Prefetch), &what, "use `resident` or `pageable`")?;
+        refuse(matches!(data, DataPath::Pinned | DataPath::Prefetch), what, "use `resident` or `pageable`")?;
         let what = format!("the CPU engine has no algorithms to choose from with `{algorithms}`");
-        refuse(algorithms != Algorithms::Heuristic, &what, "use `heuristic`")?;
-        refuse(launch != Launch::Eager, &format!("the CPU engine cannot launch a {launch}"), "use `eager`")?;
+        refuse(algorithms != Algorithms::Heuristic, what, "use `heuristic`")?;
+        refuse(launch != Launch::Eager, format!("the CPU engine cannot launch a {launch}"), "use `eager`")?;
         refuse(asked.streams != 1, "the CPU engine has no second stream", "leave `streams` out")?;
         let what = "the CPU engine has only one form of Winograd's algorithm";
         refuse(asked.winograd == Winograd::NonFused, what, "use `any` or `never`")?;

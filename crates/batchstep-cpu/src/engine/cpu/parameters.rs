@@ -4,10 +4,10 @@ use super::op::batch_norm::RunningStats;
 use super::op::huge_pages::advise;
 use super::op::parallel::for_each_piece;
 use super::op::scalar::{Scalar, vectorised};
-use crate::engine::initial::Initial;
 use crate::engine::train::Learnt;
 use crate::error::{Error, Result};
 use crate::network::Network;
+use crate::network::initial::Initial;
 
 /// Scalars that one task fills: enough to outweigh the task, few enough to share the work evenly.
 const CHUNK: usize = 1 << 15;

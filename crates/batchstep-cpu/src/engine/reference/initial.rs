@@ -1,8 +1,9 @@
 //! The parameters and data that every engine starts from, by seed, in float32 as all engines have them.
 
 use super::array::Array;
-use crate::engine::initial::Initial;
-use crate::engine::{Workload, data};
+use crate::engine::Workload;
+use crate::network::data;
+use crate::network::initial::Initial;
 use crate::network::{Network, Shape};
 
 /// For each layer its trainable tensors.

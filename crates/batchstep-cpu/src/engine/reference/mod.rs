@@ -21,7 +21,7 @@ mod tests;
 use std::time::Instant;
 
 use super::difference::TensorDistance;
-use super::{Computed, DeviceName, Engine, LayerExecution, Step, StepTimes, Workload};
+use super::{Computed, DeviceName, Engine, Step, StepTimes, Workload};
 use crate::error::Result;
 use crate::settings::Settings;
 use array::Array;
@@ -147,10 +147,6 @@ impl Step for ReferenceStep {
             w.extend(self.rule.updated(tensor, numbers.into_iter().zip(g.iter().copied())));
         }
         Ok(StepTimes { step_s: start.elapsed().as_secs_f64(), loss: Some(loss), ..StepTimes::default() })
-    }
-
-    fn layers(&self) -> Vec<LayerExecution> {
-        Vec::new()
     }
 
     fn computed(&self) -> Result<Option<Computed>> {

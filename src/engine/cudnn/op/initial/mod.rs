@@ -5,7 +5,7 @@ use super::grid::{int, line};
 use crate::engine::cudnn::call::{Arg, Kernel, Launch, Slice};
 use crate::engine::cudnn::element::Element;
 use crate::engine::cudnn::feature_maps::FeatureMaps;
-use crate::engine::data::side;
+use crate::network::data::side;
 use crate::settings::Layout;
 
 fn kernel(name: &'static str, element: Element) -> Kernel {
@@ -51,12 +51,12 @@ pub fn uniform_targets(dst: Slice, key: u64) -> Launch {
     launch("uniform_targets", Element::F32, dst, &[Arg::U64(key)])
 }
 
-/// Points of a square grid, N x 2, row by row, as [`crate::engine::data::PeaksPoint::of`].
+/// Points of a square grid, N x 2, row by row, as [`crate::network::data::PeaksPoint::of`].
 pub fn points(element: Element, dst: Slice, batch: usize) -> Launch {
     launch("points", element, dst, &[int(side(batch))])
 }
 
-/// The heights of the surface `peaks` at those points, N floats, as [`crate::engine::data::PeaksPoint::height`].
+/// The heights of the surface `peaks` at those points, N floats, as [`crate::network::data::PeaksPoint::height`].
 pub fn heights(dst: Slice, batch: usize) -> Launch {
     launch("heights", Element::F32, dst, &[int(side(batch))])
 }

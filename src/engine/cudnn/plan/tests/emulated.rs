@@ -5,10 +5,10 @@ use crate::check::selftest;
 use crate::engine::Engine;
 use crate::engine::cpu::parameters::Parameters;
 use crate::engine::cudnn::emulated::{EmulatedEngine, EmulatedMemory, emulator, rounded, to_nchw};
-use crate::engine::data;
 use crate::engine::numbers::widened;
 use crate::engine::open::Engines;
 use crate::engine::train::Running;
+use crate::network::data;
 use crate::network::operators::operators;
 use crate::settings::Examples;
 

@@ -48,6 +48,16 @@ impl<T: Scalar, S: Simd> Register<T, S> {
     }
 }
 
+/// The lanes of a register that begins at value `at` of a row, which may lie before its first, for which there are
+/// values: the row has `len`.
+#[inline(always)]
+pub fn inside<T: Lanes, S: Simd>(simd: S, at: isize, len: usize) -> T::Mask<S> {
+    let lanes = T::lanes::<S>() as isize;
+    let from = (-at).clamp(0, lanes);
+    let to = (len as isize - at).clamp(from, lanes);
+    T::mask(simd, from as usize..to as usize)
+}
+
 /// Sums over the `len` values of a plane. `terms` gives the terms of the register that begins at a value; the mask has
 /// the lanes inside the plane, and in all other lanes the terms must be zero.
 #[inline(always)]

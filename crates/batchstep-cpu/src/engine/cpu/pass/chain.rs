@@ -9,7 +9,7 @@ use super::arena::Piece;
 use super::kernel::Kernel;
 use super::memory_plan::MemoryPlan;
 use super::{Pass, Task};
-use crate::engine::cpu::op::batch_norm::{self, Moments, Norm};
+use crate::engine::cpu::op::batch_norm::{self, Input, Moments, Norm};
 use crate::engine::cpu::op::conv2d::depthwise;
 use crate::engine::cpu::op::filters::Filters;
 use crate::engine::cpu::op::parallel::{ChannelPlanes, Shared, for_each_channels};
@@ -39,8 +39,7 @@ pub struct Chain {
 impl Chain {
     /// All chains of more than one member.
     pub fn all(network: &Network, plan: &MemoryPlan, kernels: &[Kernel]) -> Vec<Self> {
-        let mut readers = vec![0; network.layers.len()];
-        network.layers.iter().flat_map(|layer| &layer.sources).for_each(|&source| readers[source] += 1);
+        let readers = network.readers();
         let mut chains: Vec<Self> = Vec::new();
         for index in 1..network.layers.len() {
             let continued = chains.last_mut().filter(|chain| {
@@ -94,6 +93,21 @@ impl Chain {
     }
 }
 
+impl Chain {
+    /// Runs `work` for all channels, some neighbours at a time: where they lie in a whole tensor, and room for what a
+    /// member passes on, with their place in it.
+    fn for_each_channels<T: Scalar>(
+        &self,
+        work: impl Fn(Range<usize>, &ChannelPlanes, (&Shared<'_, T>, &ChannelPlanes)) + Sync,
+    ) {
+        for_each_channels(self.channels, self.values, |channels| {
+            let whole = &ChannelPlanes { all: self.channels, channels: channels.clone() };
+            let mut room = Scratch::new(self.room * channels.len());
+            work(channels, whole, (&Shared::new(&mut room), &whole.alone()));
+        });
+    }
+}
+
 fn is_by_channels(network: &Network, kernels: &[Kernel], index: usize) -> bool {
     match (kernels[index], &network.layers[index].operation) {
         (Kernel::Normalisation(planes, _), _) => planes.size > 1,
@@ -131,7 +145,7 @@ impl Kernel {
         unsafe {
             match *self {
                 Self::Normalisation(planes, p) => {
-                    batch_norm::forward_channels(planes, channels, x.0, Norm::new(filters, p), y, made);
+                    batch_norm::forward_channels(&Input { planes, channels, x: x.0 }, Norm::new(filters, p), y, made);
                 }
                 Self::Convolution(convolution) => {
                     let Some(g) = convolution.by_channels() else { return };
@@ -154,9 +168,9 @@ impl Kernel {
         y: (&Shared<'_, T>, &ChannelPlanes),
     ) {
         if let Self::Normalisation(planes, p) = *self {
-            let moments = &of.moments[channels.clone()];
+            let (moments, norm) = (&of.moments[channels.clone()], Norm::new(of.filters, p));
             // SAFETY: by the caller's promise.
-            unsafe { batch_norm::normalise_channels(planes, channels, x, Norm::new(of.filters, p), moments, y) };
+            unsafe { batch_norm::normalise_channels(&Input { planes, channels, x }, norm, moments, y) };
         }
     }
 
@@ -174,7 +188,8 @@ impl Kernel {
             match (*self, &parameters[..]) {
                 (Self::Normalisation(planes, p), [dgamma, dbeta]) => {
                     let into = batch_norm::Gradients { dy, dgamma, dbeta };
-                    batch_norm::backward_channels(planes, channels, x.0, Norm::new(filters, p), moments, into);
+                    let input = &Input { planes, channels, x: x.0 };
+                    batch_norm::backward_channels(input, Norm::new(filters, p), moments, into);
                 }
                 (Self::Convolution(convolution), parameters) => {
                     let Some(g) = convolution.by_channels() else { return };
@@ -209,14 +224,10 @@ impl<T: Scalar> Pass<T> {
             0 => &inputs,
             holder => &outputs[holder],
         };
-        for_each_channels(chain.channels, chain.values, |channels| {
-            let whole = ChannelPlanes { all: chain.channels, channels: channels.clone() };
-            let alone = whole.alone();
-            let mut room = Scratch::new(chain.room * channels.len());
-            let room = Shared::new(&mut room);
-            let mut x = (source, &whole);
+        chain.for_each_channels(|channels, whole, passed_on| {
+            let mut x = (source, whole);
             for ((filters, &index), passing) in filters.iter().zip(&chain.members).zip(&chain.passing) {
-                let y = if *passing { (&room, &alone) } else { (&outputs[index], &whole) };
+                let y = if *passing { passed_on } else { (&outputs[index], whole) };
                 // SAFETY: no two calls have a channel in common.
                 unsafe { self.kernels[index].forward_channels(channels.clone(), x, *filters, y, &moments[index]) };
                 x = y;
@@ -257,15 +268,11 @@ impl<T: Scalar> Pass<T> {
         });
         let differentials: List<_> = differentials.collect();
         let kernel = |at: usize| &self.kernels[chain.members[at]];
-        for_each_channels(chain.channels, chain.values, |channels| {
-            let whole = ChannelPlanes { all: chain.channels, channels: channels.clone() };
-            let alone = whole.alone();
-            let mut room = Scratch::new(chain.room * channels.len());
-            let room = Shared::new(&mut room);
+        chain.for_each_channels(|channels, whole, passed_on| {
             for (at, of) in differentials.iter().enumerate().rev() {
-                let mut x = (&sources[at], &whole);
+                let mut x = (&sources[at], whole);
                 if let Some(before) = at.checked_sub(1).filter(|before| chain.passing[*before]) {
-                    x = (&room, &alone);
+                    x = passed_on;
                     // SAFETY: no two calls have a channel in common.
                     unsafe { kernel(before).again(channels.clone(), &sources[before], &differentials[before], x) };
                 }

@@ -92,8 +92,7 @@ impl MemoryPlan {
 }
 
 fn places(network: &Network) -> Vec<OutputLocation> {
-    let mut readers = vec![0; network.layers.len()];
-    network.layers.iter().flat_map(|layer| &layer.sources).for_each(|&source| readers[source] += 1);
+    let readers = network.readers();
     let mut places: Vec<OutputLocation> = Vec::with_capacity(network.layers.len());
     for (index, layer) in network.layers.iter().enumerate() {
         let rectifier = Rectifier::of(&layer.operation);

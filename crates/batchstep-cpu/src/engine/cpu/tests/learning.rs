@@ -2,8 +2,8 @@
 
 use super::super::training::Training;
 use super::*;
-use crate::engine::data;
 use crate::engine::train::Score;
+use crate::network::data;
 use crate::random::{Purpose, Stream};
 
 /// A 28 x 28 image of class `number % 10`: stripes, upright or not, that are 2 to 6 pixels apart; `number` also determines

@@ -3,36 +3,23 @@
 use std::sync::Arc;
 
 use super::super::*;
-use super::{settings, workload};
-use crate::engine::{LayerExecution, StepTimes};
+use super::shared::{self, losses, settings, visit, workload};
+use crate::engine::LayerExecution;
 use crate::error::Kind;
 use crate::network::{Direction, Shape};
 use crate::settings::*;
-
-fn losses(engine: &mut CpuEngine, workload: &Workload, steps: usize) -> Vec<f64> {
-    let mut step = engine.prepare(workload).unwrap();
-    (0..steps).map(|_| step.run().unwrap().loss.unwrap()).collect()
-}
 
 fn first_weight(engine: &CpuEngine) -> Vec<f32> {
     let training = engine.last.as_ref().unwrap().borrow();
     training.parameters.of_layer(1)[0].clone()
 }
 
-/// A visit with other settings than those of [`workload`].
-fn visit(batch_size: usize, settings: Settings) -> Workload {
-    Workload { settings, ..workload(batch_size) }
-}
-
 #[test]
 fn with_every_optimizer_the_same_seed_gives_the_same_losses_and_another_seed_others() {
     for &optimizer in Optimizer::ALL {
-        let of_seed = |seed| visit(3, Settings { optimizer, learning_rate: 1e-3, seed, ..settings() });
-        let mut engine = CpuEngine::cpu(Some(2));
-        let first = losses(&mut engine, &of_seed(3), 3);
-        assert_eq!(first, losses(&mut engine, &of_seed(3), 3), "{optimizer}");
-        assert_ne!(first, losses(&mut engine, &of_seed(4), 3), "{optimizer}");
-        assert_eq!(first, losses(&mut CpuEngine::cpu(Some(2)), &of_seed(3), 3), "{optimizer}");
+        let settings = Settings { optimizer, learning_rate: 1e-3, ..settings() };
+        let first = shared::the_seed_decides_the_losses(&mut CpuEngine::cpu(Some(2)), &settings);
+        assert_eq!(first, losses(&mut CpuEngine::cpu(Some(2)), &visit(3, settings), 3), "{optimizer}");
     }
 }
 
@@ -68,32 +55,23 @@ fn a_step_that_is_still_in_use_keeps_its_parameters() {
 }
 
 #[test]
-fn a_batch_that_does_not_fit_is_refused_with_both_numbers() {
-    let mut engine = CpuEngine::cpu(None);
-    let error = engine.prepare(&workload(1 << 40)).err().unwrap();
-    assert_eq!(error.kind(), Kind::OutOfMemory);
-    let text = error.to_string();
-    assert!(text.contains("GiB more") && text.contains("GiB are free") && text.contains("help:"), "{text}");
-    assert!(engine.prepare(&workload(1)).is_ok());
+fn what_engines_on_a_processor_promise_is_kept() {
+    shared::a_batch_that_does_not_fit_is_refused_and_a_smaller_one_is_not(&mut CpuEngine::cpu(None));
+    shared::a_batch_from_host_memory_takes_time_and_gives_the_same_losses(&mut CpuEngine::cpu(Some(2)));
+    shared::the_phases_add_up_to_no_more_than_the_step(&mut CpuEngine::cpu(None));
+    let nothing = [Settings { batch_padding: 0, ..settings() }, Settings { product_columns: Some(0), ..settings() }];
+    shared::tf32_becomes_fp32_and_settings_that_are_lacking_are_refused(&CpuEngine::cpu(None), &nothing);
 }
 
 #[test]
-fn a_batch_from_host_memory_takes_time_and_gives_the_same_losses() {
-    let mut engine = CpuEngine::cpu(Some(2));
-    let resident = losses(&mut engine, &workload(3), 2);
-    let pageable = visit(3, Settings { data: DataPath::Pageable, ..settings() });
-    assert_eq!(losses(&mut engine, &pageable, 2), resident);
-    assert!(engine.prepare(&pageable).unwrap().run().unwrap().h2d_s.unwrap() > 0.0);
-    assert_eq!(engine.prepare(&workload(3)).unwrap().run().unwrap().h2d_s, None);
-}
-
-#[test]
-fn the_phases_add_up_to_no_more_than_the_step() {
-    let mut step = CpuEngine::cpu(None).prepare(&workload(3)).unwrap();
-    let StepTimes { step_s, gpu_s, enqueue_s, forward_s, backward_s, optimizer_s, .. } = step.run().unwrap();
-    let phases = [forward_s, backward_s, optimizer_s].map(Option::unwrap);
-    assert!(phases.iter().all(|phase| *phase > 0.0) && phases.iter().sum::<f64>() <= step_s);
-    assert!(gpu_s.is_none() && enqueue_s.is_none());
+fn bf16_is_refused_where_the_processor_lacks_it() {
+    let bf16 = Settings { precision: Precision::Bf16, ..settings() };
+    match CpuEngine::cpu(None).in_force(&bf16) {
+        Ok(in_force) => assert!(bf16::is_there() && in_force == bf16),
+        Err(error) => {
+            assert!(!bf16::is_there() && error.to_string().contains("AVX512-BF16"), "{error}");
+        }
+    }
 }
 
 #[test]
@@ -111,36 +89,6 @@ fn the_step_runs_on_as_many_threads_as_asked_for() {
 fn a_loss_that_is_no_number_is_still_a_step() {
     let own = visit(2, Settings { learning_rate: f64::MAX, ..settings() });
     assert!(losses(&mut CpuEngine::cpu(None), &own, 3)[2].is_nan());
-}
-
-#[test]
-fn tf32_becomes_fp32_and_settings_that_a_cpu_lacks_are_refused() {
-    let engine = CpuEngine::cpu(None);
-    let tf32 = engine.in_force(&Settings { precision: Precision::Tf32, ..settings() }).unwrap();
-    assert_eq!(tf32, settings());
-    let bf16 = Settings { precision: Precision::Bf16, ..settings() };
-    match engine.in_force(&bf16) {
-        Ok(in_force) => assert!(bf16::is_there() && in_force == bf16),
-        Err(error) => {
-            assert!(!bf16::is_there() && error.to_string().contains("AVX512-BF16"), "{error}");
-        }
-    }
-    let refused = [
-        Settings { precision: Precision::Fp16, ..settings() },
-        Settings { layout: Layout::Nhwc, ..settings() },
-        Settings { data: DataPath::Pinned, ..settings() },
-        Settings { data: DataPath::Prefetch, ..settings() },
-        Settings { algorithms: Algorithms::Autotune, ..settings() },
-        Settings { algorithms: Algorithms::Fixed, ..settings() },
-        Settings { launch: Launch::Graph, ..settings() },
-        Settings { threads: Some(0), ..settings() },
-        Settings { batch_padding: 0, ..settings() },
-        Settings { product_columns: Some(0), ..settings() },
-    ];
-    for asked in refused {
-        let error = engine.in_force(&asked).unwrap_err();
-        assert!(error.kind() == Kind::Spec && error.to_string().contains("help: "), "{error}");
-    }
 }
 
 /// The engine reuses the memory of its last training; the next training still gets the settings that it asks for.

@@ -76,10 +76,10 @@ pub struct Norm<'a, T> {
 }
 
 /// Some channels of a batch, to which no task writes.
-struct Input<'a, T> {
-    planes: Planes,
-    channels: Range<usize>,
-    x: &'a Shared<'a, T>,
+pub struct Input<'a, T> {
+    pub planes: Planes,
+    pub channels: Range<usize>,
+    pub x: &'a Shared<'a, T>,
 }
 
 impl<T> Input<'_, T> {
@@ -149,7 +149,7 @@ pub fn forward<T: Scalar>(planes: Planes, x: &[T], norm: Norm<'_, T>, y: &mut [T
     for_each_channels(planes.channels, planes.values(), |channels| {
         let place = &ChannelPlanes { all: planes.channels, channels: channels.clone() };
         // SAFETY: no two calls have a channel in common.
-        unsafe { forward_channels(planes, channels, &x, norm, (&y, place), &made) };
+        unsafe { forward_channels(&Input { planes, channels, x: &x }, norm, (&y, place), &made) };
     });
 }
 
@@ -157,49 +157,40 @@ pub fn forward<T: Scalar>(planes: Planes, x: &[T], norm: Norm<'_, T>, y: &mut [T
 /// their places in `made`.
 ///
 /// # Safety
-/// No other task may write to these channels of `x` meanwhile, or use those of `y` and `made`.
+/// No other task may write to the input's channels meanwhile, or use those of `y` and `made`.
 pub unsafe fn forward_channels<T: Scalar>(
-    planes: Planes,
-    channels: Range<usize>,
-    x: &Shared<'_, T>,
+    input: &Input<'_, T>,
     norm: Norm<'_, T>,
     y: (&Shared<'_, T>, &ChannelPlanes),
     made: &Shared<'_, Moments>,
 ) {
-    let input = &Input { planes, channels: channels.clone(), x };
-    let moments = match narrow::suits(planes) {
+    let moments = match narrow::suits(input.planes) {
         true => narrow::moments(input),
         false => Arch::new().dispatch(MomentsOf(input)),
     };
     // SAFETY: by the caller's promise.
-    unsafe { made.slice(channels.start, channels.len()) }.copy_from_slice(&moments);
+    unsafe { made.slice(input.channels.start, moments.len()) }.copy_from_slice(&moments);
     // SAFETY: by the caller's promise.
-    unsafe { normalise_channels(planes, channels, x, norm, &moments, y) };
+    unsafe { normalise_channels(input, norm, &moments, y) };
 }
 
 /// [`normalise`] for some channels of planes of several values, given their moments. `place` says where they lie in
 /// `y`.
 ///
 /// # Safety
-/// No other task may write to these channels of `x` meanwhile, or use those of `y`.
+/// No other task may write to the input's channels meanwhile, or use those of `y`.
 pub unsafe fn normalise_channels<T: Scalar>(
-    planes: Planes,
-    channels: Range<usize>,
-    x: &Shared<'_, T>,
+    input: &Input<'_, T>,
     norm: Norm<'_, T>,
     moments: &[Moments],
     (y, place): (&Shared<'_, T>, &ChannelPlanes),
 ) {
+    let Input { planes, channels, .. } = input;
     let by = Normaliser { affine: &norm.affines(moments, channels.clone()), range: norm.rectifier.range() };
-    let input = &Input { planes, channels, x };
-    if writes_anywhere(planes) {
+    if writes_anywhere(*planes) {
         return Arch::new().dispatch(Normal { input, by, y, place });
     }
-    assert_eq!(
-        (place.all, &place.channels),
-        (planes.channels, &input.channels),
-        "input and output have the same layout"
-    );
+    assert_eq!((place.all, &place.channels), (planes.channels, channels), "input and output have the same layout");
     narrow::normalise(input, by, y);
 }
 
@@ -235,7 +226,7 @@ pub fn backward<T: Scalar>(
         let x = &Shared::reading(x);
         return for_each_channels(planes.channels, planes.values(), |channels| {
             // SAFETY: no two calls have a channel in common.
-            unsafe { backward_channels(planes, channels, x, norm, moments, into) };
+            unsafe { backward_channels(&Input { planes, channels, x }, norm, moments, into) };
         });
     }
     let range = norm.rectifier.range::<T>();
@@ -260,32 +251,29 @@ pub struct Gradients<'a, T> {
 /// [`backward`] for some channels of planes of several values.
 ///
 /// # Safety
-/// No other task may write to these channels of `x` meanwhile, or use those of `into`.
+/// No other task may write to the input's channels meanwhile, or use those of the gradients.
 pub unsafe fn backward_channels<T: Scalar>(
-    planes: Planes,
-    channels: Range<usize>,
-    x: &Shared<'_, T>,
+    input: &Input<'_, T>,
     norm: Norm<'_, T>,
     moments: &[Moments],
-    into: Gradients<'_, T>,
+    Gradients { dy, dgamma, dbeta }: Gradients<'_, T>,
 ) {
-    let Gradients { dy, dgamma, dbeta } = into;
+    let Input { planes, ref channels, .. } = *input;
     let moments = &moments[channels.clone()];
     let by = Normaliser { affine: &norm.affines(moments, channels.clone()), range: norm.rectifier.range() };
-    let (input, is_narrow) = (&Input { planes, channels: channels.clone(), x }, narrow::suits(planes));
+    let is_narrow = narrow::suits(planes);
     let totals = match is_narrow {
         true => narrow::slope_sums(input, by, dy),
         false => Arch::new().dispatch(SlopeSums { input, by, dy }),
     };
     let sums = Sums::of_all(planes, norm, moments, &totals);
     let slopes: List<_> = channels.clone().zip(&sums).map(|(channel, sums)| sums.slope(norm.gamma[channel])).collect();
-    // SAFETY: by the caller's promise.
-    let parameters = unsafe { [dgamma, dbeta].map(|to| to.slice(channels.start, channels.len())) };
     match is_narrow {
         true => narrow::input_gradient(input, by, &slopes, dy),
         false => Arch::new().dispatch(InputGradient { input, by, slopes: &slopes, dy }),
     }
-    let [dgamma, dbeta] = parameters;
+    // SAFETY: by the caller's promise.
+    let [dgamma, dbeta] = unsafe { [dgamma, dbeta].map(|to| to.slice(channels.start, channels.len())) };
     write(&sums, dgamma, dbeta);
 }
 

@@ -41,6 +41,15 @@ pub(super) fn share(
     cut(len, pieces, unit).collect()
 }
 
+/// For each image of which some items are: its number, and which of its `each` items they are.
+#[inline]
+pub(super) fn by_image(items: Range<usize>, each: usize) -> impl Iterator<Item = (usize, Range<usize>)> {
+    (items.start / each..items.end.div_ceil(each)).map(move |image| {
+        let first = image * each;
+        (image, items.start.max(first) - first..items.end.min(first + each) - first)
+    })
+}
+
 /// `y = rectifier(w * x + bias)`.
 pub fn forward<T: Scalar>(g: &Geometry, x: &[T], filters: Filters<'_, T>, y: &mut [T]) {
     let g = &g.flattened();
@@ -136,21 +145,18 @@ unsafe fn store<T: Scalar>(
     columns: Range<usize>,
     y: &Shared<'_, T>,
 ) {
-    let values: Values<T> = filters.rectifier.range();
+    let (values, all): (Values<T>, _) = (filters.rectifier.range(), g.positions());
     for (row, channel) in products.chunks_exact(stride).zip(channels) {
         let bias = filters.bias(channel);
-        let mut column = columns.start;
-        while column < columns.end {
-            let (image, position) = (column / g.positions(), column % g.positions());
-            let len = (g.positions() - position).min(columns.end - column);
+        for (image, positions) in by_image(columns.clone(), all) {
+            let source = &row[image * all + positions.start - columns.start..][..positions.len()];
             // SAFETY: by the caller's promise.
-            let target = unsafe { y.slice((image * g.out_channels + channel) * g.positions() + position, len) };
-            let source = &row[column - columns.start..][..len];
+            let target =
+                unsafe { y.slice((image * g.out_channels + channel) * all + positions.start, positions.len()) };
             vectorised(
                 #[inline(always)]
                 || target.iter_mut().zip(source).for_each(|(target, value)| *target = values.clamp(*value + bias)),
             );
-            column += len;
         }
     }
 }

@@ -9,13 +9,14 @@ use std::ops::Range;
 
 use pulp::{Arch, Simd, WithSimd};
 
-use super::cpu::{cut, enough_tasks};
+use super::cpu::{by_image, cut, enough_tasks};
 use super::geometry::Geometry;
 use crate::engine::cpu::op::activation;
 use crate::engine::cpu::op::filters::Filters;
 use crate::engine::cpu::op::parallel::{Shared, for_each, for_each_piece, threads};
 use crate::engine::cpu::op::scalar::{Scalar, add_up};
 use crate::engine::cpu::op::scratch::{List, Scratch};
+use crate::engine::cpu::op::vector::inside;
 use crate::network::Extent;
 
 /// Rows and columns of a filter.
@@ -41,20 +42,11 @@ pub(super) fn tasks(g: &Geometry, threads: usize) -> List<Range<usize>> {
     cut(g.batch * g.out_height, enough_tasks(threads), 1).collect()
 }
 
-/// For each image: its number, and which of `rows` it has.
-fn images(g: &Geometry, rows: Range<usize>) -> impl Iterator<Item = (usize, Range<usize>)> {
-    let height = g.out_height;
-    (rows.start / height..rows.end.div_ceil(height)).map(move |image| {
-        let first = image * height;
-        (image, rows.start.max(first) - first..rows.end.min(first + height) - first)
-    })
-}
-
 /// `y = rectifier(w * x + bias)`.
 pub fn forward<T: Scalar>(g: &Geometry, x: &[T], filters: Filters<'_, T>, y: &mut [T]) {
     let (y, tasks) = (Shared::new(y), tasks(g, threads()));
     for_each(tasks.len(), |task| {
-        for (image, rows) in images(g, tasks[task].clone()) {
+        for (image, rows) in by_image(tasks[task].clone(), g.out_height) {
             Arch::new().dispatch(Forward { image: Image::new(g, x, image), rows, filters, y: &y });
         }
     });
@@ -94,12 +86,10 @@ impl<'a, T: Scalar> Image<'a, T> {
     /// For each column of the filter: the lanes that read inside a row, in the register of the outputs from `first` on.
     #[inline(always)]
     fn masks<S: Simd>(&self, simd: S, first: usize) -> [T::Mask<S>; K] {
-        let (lanes, left) = (T::lanes::<S>(), self.g.padding.left);
-        let mut masks = [T::mask(simd, 0..lanes); K];
+        let mut masks = [T::mask(simd, 0..0); K];
         for (j, mask) in masks.iter_mut().enumerate() {
-            let start = left.saturating_sub(j + first).min(lanes);
-            let end = (self.g.width + left).saturating_sub(j + first).min(lanes);
-            *mask = T::mask(simd, start..end.max(start));
+            let at = (first + j) as isize - self.g.padding.left as isize;
+            *mask = inside::<T, S>(simd, at, self.g.width);
         }
         masks
     }
@@ -233,7 +223,7 @@ impl<T: Scalar> WithSimd for WeightGradient<'_, T> {
         let all = T::mask(simd, 0..lanes);
         // A register for each sum.
         let mut totals = Scratch::zeros(sums.len().next_multiple_of(SUMMED * TAPS * g.in_channels) * lanes);
-        for (image, rows) in images(g, rows) {
+        for (image, rows) in by_image(rows, g.out_height) {
             let slopes = &dy[image * g.out_channels * g.positions()..][..g.out_channels * g.positions()];
             let part = GradientRows { image: Image::new(g, x, image), slopes, rows };
             let blocks = totals.chunks_exact_mut(SUMMED * g.in_channels * TAPS * lanes);

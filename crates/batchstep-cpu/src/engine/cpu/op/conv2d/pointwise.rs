@@ -3,7 +3,7 @@
 
 use std::ops::Range;
 
-use super::cpu::{cut, enough_tasks};
+use super::cpu::{by_image, cut, enough_tasks};
 use super::geometry::Geometry;
 use super::unfold::copy;
 use crate::engine::cpu::op::activation::{self, Rectifier};
@@ -131,17 +131,14 @@ impl<F> Product<F> {
                 };
                 multiply(product, weight, values, Write::Overwrite, self.factors);
                 for (place, row) in rows.clone().enumerate() {
-                    let mut column = tile.start;
-                    while column < tile.end {
-                        let (image, position) = (column / positions, column % positions);
-                        let len = (positions - position).min(tile.end - column);
+                    for (image, part) in by_image(tile.clone(), positions) {
                         // SAFETY: as above, and the product is written.
-                        let to = unsafe { target.slice((image * to + row) * positions + position, len) };
+                        let to = unsafe { target.slice((image * to + row) * positions + part.start, part.len()) };
                         if together {
-                            copy(to, &products[place * wide + column - tile.start..][..len]);
+                            let first = place * wide + image * positions + part.start - tile.start;
+                            copy(to, &products[first..][..part.len()]);
                         }
                         finish(row, to);
-                        column += len;
                     }
                 }
             },

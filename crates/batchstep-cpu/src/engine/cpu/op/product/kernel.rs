@@ -9,7 +9,7 @@
 use pulp::{Simd, WithSimd};
 
 use super::{Matrix, MatrixMut, Places, transpose};
-use crate::engine::cpu::blocking::ROWS;
+use crate::engine::cpu::blocking::{ROWS, next_rows};
 use crate::engine::cpu::op::scalar::Scalar;
 use crate::engine::cpu::op::scratch::Scratch;
 
@@ -137,10 +137,7 @@ impl<T: Scalar> Product<'_, T> {
     fn multiply<S: Simd>(&self, simd: S, panels: Panels<'_, T>) {
         let mut row = 0;
         while row < self.target.rows {
-            let left = self.target.rows - row;
-            // The last rows are shared evenly: a block of one row waits for its own sums and takes as long as three
-            // rows.
-            let rows = if left < 2 * ROWS { left.div_ceil(left.div_ceil(ROWS)) } else { ROWS };
+            let rows = next_rows(self.target.rows - row);
             match rows {
                 1 => self.rows::<S, 1>(simd, panels, row),
                 2 => self.rows::<S, 2>(simd, panels, row),

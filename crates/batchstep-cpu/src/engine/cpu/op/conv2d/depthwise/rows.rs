@@ -9,6 +9,7 @@ use crate::engine::cpu::op::conv2d::geometry::Geometry;
 use crate::engine::cpu::op::lanes::Lanes;
 use crate::engine::cpu::op::scalar::Scalar;
 use crate::engine::cpu::op::scratch::List;
+use crate::engine::cpu::op::vector::inside;
 
 /// Which rows of a plane the rows of a filter multiply for the rows of the result.
 #[derive(Clone, Copy)]
@@ -65,14 +66,11 @@ type Reads<T, S> = Option<(isize, <T as Lanes>::Mask<S>)>;
 
 #[inline(always)]
 fn reads<T: Scalar, S: Simd>(simd: S, first: usize, taps: [Option<Tap>; K]) -> [Reads<T, S>; K] {
-    let lanes = T::lanes::<S>() as isize;
     let mut reads = [None; K];
     for (reads, tap) in reads.iter_mut().zip(taps) {
         let Some(Tap { start, shift, columns }) = tap else { continue };
         let at = first as isize + shift;
-        let from = (-at).clamp(0, lanes);
-        let to = (columns as isize - at).clamp(from, lanes);
-        *reads = Some((start + at, T::mask(simd, from as usize..to as usize)));
+        *reads = Some((start + at, inside::<T, S>(simd, at, columns)));
     }
     reads
 }

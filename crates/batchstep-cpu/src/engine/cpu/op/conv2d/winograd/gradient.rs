@@ -8,10 +8,10 @@ use super::filters::{TransformBack, transformed_back};
 use super::grid::Grid;
 use super::tiles::{COMPONENTS, Strips, TileSource, Tiles, padded};
 use super::transform::TAPS;
-use super::{BLOCK, FEW_TILES, FEWEST, FILTERS, NEAR, TILES, TOGETHER, block, gather, sources};
+use super::{BLOCK, FEW_TILES, FEWEST, FILTERS, NEAR, TILES, TOGETHER, for_each_block, gather, sources};
 use crate::engine::cpu::op::conv2d::cpu::cut;
 use crate::engine::cpu::op::conv2d::geometry::Geometry;
-use crate::engine::cpu::op::parallel::{Shared, for_each, for_each_piece, for_each_task, threads};
+use crate::engine::cpu::op::parallel::{Shared, for_each_piece, for_each_task, threads};
 use crate::engine::cpu::op::product::{Factors, Matrix, MatrixMut, Write, multiply_by_strips, transpose};
 use crate::engine::cpu::op::scalar::Scalar;
 use crate::engine::cpu::op::scratch::{List, Scratch};
@@ -124,19 +124,15 @@ impl<T: Scalar> TileSum<'_, T> {
         let stride = padded(pieces.iter().map(Range::len).max().unwrap_or(0) * self.grid.columns);
         let mut room = self.room(stride);
         let room = room.each_mut().map(|room| Shared::new(room));
-        let block = block(to);
-        let blocks = to.div_ceil(block);
         for (i, rows) in pieces.iter().enumerate() {
             let [data, slopes] = self.tiles(rows, &room);
             let mode = if i == 0 { Write::Overwrite } else { Write::AddTo };
             // SAFETY: nobody uses the tiles meanwhile.
             unsafe { gather(&[&data, &slopes]) };
-            for_each(COMPONENTS * blocks, |task| {
-                let start = task % blocks * block;
-                let (at, rows) = (task / blocks, start..(start + block).min(to));
+            for_each_block(to, |at, rows| {
                 // SAFETY: a task has these rows of a component for itself, and nothing is gathered meanwhile.
                 unsafe {
-                    let target = MatrixMut::shared(&shared, (at * to + start) * from, rows.len(), from, from);
+                    let target = MatrixMut::shared(&shared, (at * to + rows.start) * from, rows.len(), from, from);
                     self.multiply(at, rows, &slopes, data.matrix(at, 0..from).transposed(), target, mode);
                 }
             });

@@ -238,17 +238,12 @@ impl<T: Scalar> Correlation<'_, T> {
         let (mut data, mut products) =
             (Scratch::new(COMPONENTS * from * longest), Scratch::new(COMPONENTS * to * longest));
         let (data, products) = (Shared::new(&mut data), Shared::new(&mut products));
-        let block = block(to);
-        let blocks = to.div_ceil(block);
         for rows in &pieces {
             let tiles = Tiles::new(self.source, self.grid, rows.clone(), &data);
             // SAFETY: a task has its channels, or its rows of a component, for itself, and each stage ends before the next.
             unsafe { gather(&[&tiles]) };
-            for_each(COMPONENTS * blocks, |task| {
-                let start = task % blocks * block;
-                // SAFETY: as above.
-                unsafe { self.multiply(task / blocks, start..(start + block).min(to), filters, &tiles, &products) };
-            });
+            // SAFETY: as above.
+            for_each_block(to, |at, rows| unsafe { self.multiply(at, rows, filters, &tiles, &products) });
             let strips = || Strips::new(longest);
             for_each_channel(to, strips, |strips, channel| {
                 // SAFETY: as above.
@@ -334,8 +329,13 @@ unsafe fn gather<T: Scalar>(all: &[&Tiles<'_, T>]) {
     );
 }
 
-/// Rows of one component's product for one task.
-fn block(rows: usize) -> usize {
+/// Runs `work` for all rows of each component's product, some rows of one component in one task.
+fn for_each_block(rows: usize, work: impl Fn(usize, Range<usize>) + Sync) {
     let pieces = (4 * threads()).div_ceil(COMPONENTS);
-    rows.div_ceil(pieces).next_multiple_of(VECTOR)
+    let block = rows.div_ceil(pieces).next_multiple_of(VECTOR);
+    let blocks = rows.div_ceil(block);
+    for_each(COMPONENTS * blocks, |task| {
+        let start = task % blocks * block;
+        work(task / blocks, start..(start + block).min(rows));
+    });
 }

@@ -17,7 +17,7 @@ use crate::engine::cpu::op::parallel::Shared;
 use crate::engine::cpu::op::product::Matrix;
 use crate::engine::cpu::op::scalar::Scalar;
 use crate::engine::cpu::op::scratch::Scratch;
-use crate::engine::cpu::op::vector::Register;
+use crate::engine::cpu::op::vector::{Register, inside};
 use crate::network::Extent;
 
 /// The components of a transformed tile.
@@ -152,9 +152,7 @@ impl<'a, T: Scalar> Tiles<'a, T> {
             let plane = if image < images { planes.start(image, channel) } else { 0 };
             let plane = &values[plane..plane + if image < images { height * pixels } else { 0 }];
             for first in starts(width, lanes) {
-                let left = before.width.saturating_sub(first + shift).min(lanes);
-                let right = (pixels + before.width).saturating_sub(first + shift).min(lanes).max(left);
-                let mask = T::mask(simd, left..right);
+                let mask = inside::<T, S>(simd, (first + shift) as isize - before.width as isize, pixels);
                 let mut registers = [zero; N];
                 for (row, register) in registers.iter_mut().enumerate() {
                     let y = (top + row).wrapping_sub(before.height);

@@ -4,7 +4,7 @@
 
 use std::arch::x86_64::*;
 
-use crate::engine::cpu::blocking::ROWS;
+use crate::engine::cpu::blocking::{ROWS, next_rows};
 use crate::engine::cpu::op::product::{Matrix, kernel::Product, transpose};
 use crate::engine::cpu::op::scratch::Scratch;
 
@@ -212,9 +212,7 @@ fn pairs(bits: __m512i) -> __m512bh {
 unsafe fn all_rows(rows: usize, panel: Block) {
     let mut row = 0;
     while row < rows {
-        let rest = rows - row;
-        // The last rows are shared evenly, as in `kernel.rs`.
-        let count = if rest < 2 * ROWS { rest.div_ceil(rest.div_ceil(ROWS)) } else { ROWS };
+        let count = next_rows(rows - row);
         let left = Pairs { start: panel.left.start.wrapping_add(row * panel.left.line), ..panel.left };
         let block = Block { left, to: panel.to.wrapping_add(row * panel.stride), ..panel };
         // SAFETY: by the caller's promise.

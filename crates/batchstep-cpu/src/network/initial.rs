@@ -1,6 +1,6 @@
 //! The initial values of parameters, the same for every engine.
 
-use crate::network::Parameter;
+use super::Parameter;
 use crate::random::{Purpose, Stream};
 
 /// The law of one parameter tensor's initial values: weights are Glorot's, biases and `beta` 0, `gamma` 1. The value at an
@@ -45,7 +45,7 @@ impl Initial {
 ///
 /// ```
 /// // 1024 channels in and out, a window of one: sqrt(6 / 2048).
-/// assert!((batchstep_cpu::engine::initial::glorot_limit(&[1024, 1024, 1, 1]) - 0.054127).abs() < 1e-6);
+/// assert!((batchstep_cpu::network::initial::glorot_limit(&[1024, 1024, 1, 1]) - 0.054127).abs() < 1e-6);
 /// ```
 pub fn glorot_limit(dims: &[usize]) -> f32 {
     let fans = dims.iter().take(2).sum::<usize>();

@@ -4,11 +4,9 @@
 //! (<https://www.mathworks.com/help/matlab/ref/peaks.html>): a square grid on [-3, 3]^2, its edges included, and the
 //! heights there.
 
-use super::{Workload, processor};
-use crate::error::{Error, Result};
-use crate::network::{Network, Shape};
+use super::{Shape, Workload};
 use crate::random::{Purpose, Stream};
-use crate::settings::{Examples, Loss, Settings};
+use crate::settings::{Examples, Loss};
 
 /// Fewer numbers are made faster than a thread starts: about 0.2 ms.
 const WORTH_A_THREAD: usize = 1 << 16;
@@ -25,7 +23,7 @@ impl PeaksPoint {
     /// is not a square number, the last rows stay partly empty.
     ///
     /// ```
-    /// use batchstep_cpu::engine::data::{PeaksPoint, side};
+    /// use batchstep_cpu::network::data::{PeaksPoint, side};
     /// assert_eq!(side(40_000), 200);
     /// assert_eq!((PeaksPoint::of(0, 200), PeaksPoint::of(39_999, 200)), (PeaksPoint { x: -3.0, y: -3.0 }, PeaksPoint { x: 3.0, y: 3.0 }));
     /// ```
@@ -38,7 +36,7 @@ impl PeaksPoint {
     ///
     /// ```
     /// // 3 e^-1 - e^-1 / 3 at the origin.
-    /// let height = batchstep_cpu::engine::data::PeaksPoint { x: 0.0, y: 0.0 }.height();
+    /// let height = batchstep_cpu::network::data::PeaksPoint { x: 0.0, y: 0.0 }.height();
     /// assert!((height - 0.981_011_8).abs() < 1e-6);
     /// ```
     pub fn height(self) -> f32 {
@@ -53,26 +51,6 @@ impl PeaksPoint {
 /// The points along a side of the smallest square grid with room for a batch.
 pub fn side(batch_size: usize) -> usize {
     batch_size.saturating_sub(1).isqrt() + 1
-}
-
-/// Refuses a network that does not fit on the examples.
-///
-/// # Errors
-/// [`crate::error::Kind::Spec`].
-pub fn check(network: &Network, settings: &Settings) -> Result<()> {
-    let fits = network.input() == Shape::Flat(2)
-        && network.output() == Shape::Flat(1)
-        && settings.loss == Loss::MeanSquaredError;
-    match settings.examples {
-        Examples::Peaks if !fits => {
-            let what =
-                "`examples = \"peaks\"` is a surface over two inputs, to be fitted by one output with a squared error";
-            Err(Error::spec(what).at(&network.name).hint(
-                "use the network `mlp`, or one with `input = [2]` and one output, and `loss = \"mean_squared_error\"`",
-            ))
-        }
-        Examples::Peaks | Examples::Uniform => Ok(()),
-    }
 }
 
 /// The inputs, N x the network's input: uniform on [0, 1), where example `n` is the same in every batch size; or points.
@@ -131,7 +109,7 @@ fn uniform(stream: Stream, batch_size: usize, shape: Shape) -> Vec<f32> {
 /// The value at each place, on all cores. The threads end with their work: those of a pool look for more of it for a while, which disturbs the steps that follow.
 fn numbers(count: usize, value: impl Fn(usize) -> f32 + Sync) -> Vec<f32> {
     let mut numbers = vec![0.0; count];
-    let piece = count.div_ceil(processor::cores()).max(WORTH_A_THREAD);
+    let piece = count.div_ceil(std::thread::available_parallelism().map_or(1, usize::from)).max(WORTH_A_THREAD);
     let fill = &|start: usize, numbers: &mut [f32]| {
         numbers.iter_mut().zip(start..).for_each(|(number, place)| *number = value(place));
     };
