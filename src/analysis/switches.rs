@@ -7,8 +7,8 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use super::cell_medians::cell_medians;
 use super::environment::Environment;
-use super::parallel::cell_medians;
 use super::{Analysed, Series};
 use crate::error::Result;
 use crate::os::look;

@@ -329,9 +329,15 @@ pub(super) fn size_and_ratio(cell: &ComparedCell, unit: &str) -> [String; 5] {
         human::quantity(cell.first, unit),
         human::quantity(cell.second, unit),
         format!("{:.3}", cell.ratio),
-        // One block proves nothing.
-        if cell.high.is_finite() { format!("{:.3} to {:.3}", cell.low, cell.high) } else { "unknown".to_owned() },
+        interval([cell.low, cell.high], "", |ratio| format!("{ratio:.3}")),
     ]
+}
+
+/// An interval by the text of its ends and their unit: `0.950 to 1.050`.
+pub(super) fn interval([low, high]: [f64; 2], unit: &str, end: impl Fn(f64) -> String) -> String {
+    // One block proves nothing.
+    let known = low > 0.0 && high.is_finite();
+    if known { format!("{} to {}{unit}", end(low), end(high)) } else { "unknown".to_owned() }
 }
 
 #[cfg(test)]

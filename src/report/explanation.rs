@@ -6,10 +6,10 @@ use super::copying::{copying_json, sentences};
 use super::entries::{position, positions};
 use super::json::early;
 use super::jumps::summary;
-use super::{Block, Column, Document, Table, distinct, shortened};
-use crate::analysis::Analysed;
+use super::{Block, Column, Document, Table, shortened};
 use crate::analysis::mechanisms::formulas::Mechanism;
 use crate::analysis::mechanisms::{AffectedLayer, Answers, Candidate, Intervention, PeriodAnswer, Verdict};
+use crate::analysis::{Analysed, distinct};
 use crate::units::human;
 
 const VERSION: u32 = 1;

@@ -4,7 +4,8 @@ use serde_json::{Value, json};
 
 use super::copying::of_an_example;
 use super::style::Look;
-use super::{Column, Style, Table, distinct, shortened};
+use super::{Column, Style, Table, shortened};
+use crate::analysis::distinct;
 use crate::analysis::mechanisms::copying::Link;
 use crate::predict::published_kernels::forecast::{Forecast, ForecastStep, LayerStep};
 use crate::predict::published_kernels::validation::Errors;

@@ -54,16 +54,6 @@ pub use warning::Warning;
 
 use crate::units::human;
 
-/// Each value once, in the order in which they first appear.
-pub(crate) fn distinct<T: PartialEq>(values: impl Iterator<Item = T>) -> Vec<T> {
-    values.fold(Vec::new(), |mut found, value| {
-        if !found.contains(&value) {
-            found.push(value);
-        }
-        found
-    })
-}
-
 /// The first of these, and how many more there are.
 pub(crate) fn shortened(all: impl ExactSizeIterator<Item = String>, most: usize) -> Vec<String> {
     let more = all.len().saturating_sub(most);

@@ -5,8 +5,8 @@ use std::path::Path;
 
 use super::{Answers, KnownSeries, MachineMemory, Setup, explain};
 use crate::analysis::causes::Explanation;
+use crate::analysis::cell_medians::cell_medians;
 use crate::analysis::environment::Environment;
-use crate::analysis::parallel::cell_medians;
 use crate::analysis::{Analysed, Series};
 use crate::error::Result;
 use crate::os::look;

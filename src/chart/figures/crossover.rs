@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use super::{Drawing, device, made_by, medians, of_group, title};
-use crate::analysis::Analysed;
 use crate::analysis::crossover::{Crossing, Crossover, Crossovers, TRAINING_STEPS};
+use crate::analysis::{Analysed, distinct};
 use crate::chart::palette::RUNS;
 use crate::chart::{Chart, CrossingPanel, Crossings, Line, LinePoint};
 use crate::report;
@@ -63,7 +63,7 @@ fn panels(found: &[Analysed], crossovers: &Crossovers, names: &Names) -> (Vec<Cr
         pairs.any(|pair| pair.first == label || pair.second == label)
     };
     let mut panels = Vec::new();
-    for own_key in report::distinct(found.iter().map(key)) {
+    for own_key in distinct(found.iter().map(key)) {
         let mut own: Vec<&Analysed> = found.iter().filter(|found| key(found) == own_key).collect();
         if own.len() > RUNS.len() {
             own.retain(|found| crosses(&found.series.label()));

@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use super::{executed, of_group, shared};
-use crate::analysis::Analysed;
-use crate::{foreign, report};
+use crate::analysis::{Analysed, distinct};
+use crate::foreign;
 
 /// Models that a title names; of more it says how many there are.
 const NAMED: usize = 4;
@@ -35,7 +35,7 @@ fn subject(found: &[Analysed]) -> Option<String> {
         of_group(series, "model").map(|model| foreign::name(model))
     };
     let models: Vec<String> = found.iter().map(model).collect::<Option<_>>()?;
-    let models = report::distinct(models.into_iter());
+    let models = distinct(models.into_iter());
     let models = match models.len() {
         0 => return None,
         1..=NAMED => models.join(", "),
