@@ -5,12 +5,12 @@ use serde_json::{Value, json};
 use super::copying::{copying_json, sentences};
 use super::entries::{position, positions};
 use super::json::early;
-use super::jumps::summary;
-use super::{Block, Column, Document, Table, shortened};
+use super::{Block, Column, Document, Table};
 use crate::analysis::mechanisms::formulas::Mechanism;
 use crate::analysis::mechanisms::{AffectedLayer, Answers, Candidate, Intervention, PeriodAnswer, Verdict};
 use crate::analysis::{Analysed, distinct};
 use crate::units::human;
+use crate::words::{shortened, summary};
 
 const VERSION: u32 = 1;
 

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use serde_json::{Value, json};
 
 use super::entries::{group, how_read, position, positions, warning_entries};
-use super::{Warning, advice};
+use super::{Warning, advice, entries};
 use crate::analysis::advice::{Advice, Silence};
 use crate::analysis::causes::{Cause, Explanation, LayerStep, SideExecution};
 use crate::analysis::control::{self, Control};
@@ -122,7 +122,7 @@ fn entry(found: &Analysed, aa_rate: Option<f64>, explained: &[Explanation]) -> V
     }
     let found = if findings.is_judged() { unexplained(findings) } else { Vec::new() };
     if !found.is_empty() {
-        entry["unexplained"] = super::unexplained::json(&found);
+        entry["unexplained"] = entries::unexplained(&found);
     }
     how_read(series, &mut entry);
     entry

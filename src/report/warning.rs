@@ -4,11 +4,12 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize, Serializer};
 
+use super::Style;
 use super::entries::positions;
 use super::style::Look;
-use super::{Style, shortened};
 use crate::detect::Early;
 use crate::units::human;
+use crate::words::shortened;
 
 /// Files that a warning names.
 const MOST_NAMED: usize = 4;

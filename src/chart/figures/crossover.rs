@@ -7,8 +7,8 @@ use crate::analysis::crossover::{Crossing, Crossover, Crossovers, TRAINING_STEPS
 use crate::analysis::{Analysed, distinct};
 use crate::chart::palette::RUNS;
 use crate::chart::{Chart, CrossingPanel, Crossings, Line, LinePoint};
-use crate::report;
 use crate::units::human;
+use crate::words;
 
 /// Step times on logarithmic axes with the crossovers; `None` where no pair crosses.
 pub fn crossover(source: &Path, found: &[Analysed], crossovers: &Crossovers) -> Option<Drawing> {
@@ -20,7 +20,7 @@ pub fn crossover(source: &Path, found: &[Analysed], crossovers: &Crossovers) -> 
 fn crossings(source: &Path, found: &[Analysed], crossovers: &Crossovers) -> Crossings {
     let names = Names::new(found);
     let (panels, left_out) = panels(found, crossovers, &names);
-    let sentence = |pair: &Crossover| report::crossover_sentence(pair, |label| names.of(label));
+    let sentence = |pair: &Crossover| words::crossover_sentence(pair, |label| names.of(label));
     let sentences: Vec<String> = crossovers.steps.iter().filter_map(sentence).collect();
     let blocks: std::collections::BTreeSet<Option<u32>> =
         found.iter().flat_map(|found| &found.series.measurements).map(|m| m.observation.block).collect();
@@ -142,7 +142,7 @@ impl Names {
     fn sentence(&self, pair: &Crossover, relation: &str, place: &Crossing) -> String {
         let faster = pair.faster_at_largest();
         let other = if faster == pair.first { &pair.second } else { &pair.first };
-        format!("{} {relation} {} from {}", self.of(faster), self.of(other), about(report::first_size(place)))
+        format!("{} {relation} {} from {}", self.of(faster), self.of(other), about(words::first_size(place)))
     }
 }
 
