@@ -48,11 +48,12 @@ pub fn geometric_mean<'a>(cells: impl IntoIterator<Item = &'a ComparedCell>) -> 
     (!logs.is_empty()).then(|| (logs.iter().sum::<f64>() / logs.len() as f64).exp())
 }
 
-/// The places of two series, with what each has on an axis.
-type Pair<V> = [(usize, V); 2];
-
-/// Each series behind the one that has the least on the axis of `column` and is otherwise the same; those with the least are with none.
-fn pairs<V: Ord + Copy>(series: &[&Series], column: &str, on_axis: impl Fn(&Series) -> Option<V>) -> Vec<Pair<V>> {
+/// The place of each series behind that of the one that has the least on the axis of `column` and is otherwise the same, with what they have.
+fn pairs<V: Ord + Copy>(
+    series: &[&Series],
+    column: &str,
+    on_axis: impl Fn(&Series) -> Option<V>,
+) -> Vec<[(usize, V); 2]> {
     let pair = |second: usize| {
         let value = on_axis(series[second])?;
         let alike = (0..series.len()).filter(|&at| series[at].is_like(series[second], |name| name != column));

@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use super::{Contrast, Pair, number, pairs};
+use super::{Contrast, number, pairs};
 use crate::analysis::cell_medians::cell_medians;
 use crate::analysis::compare::{ComparedCell, Rules};
 use crate::analysis::{Analysed, Series};
@@ -70,7 +70,7 @@ impl Beside {
 /// number of processes. `reducing` is the share of each cell, by its number in the plan; see [`reducing`].
 pub fn parallel(found: &[&Analysed], reducing: &BTreeMap<i64, f64>) -> Vec<Parallel> {
     let series: Vec<&Series> = found.iter().map(|found| &found.series).collect();
-    let one = |pair: Pair<u32>| {
+    let one = |pair: [(usize, u32); 2]| {
         let counts = |name: &str| !["processes", "scaling"].contains(&name);
         let contrast = Contrast::of(pair.map(|(place, number)| (series[place], number)), counts, &Rules::default());
         let Contrast { name, unit, baseline: fewest, value: processes, cells, .. } = contrast;
@@ -113,7 +113,7 @@ fn shares(series: &Series, reducing: &BTreeMap<i64, f64>) -> BTreeMap<u64, f64> 
 /// The median share of a step in which gradients were being averaged, by cell number. Empty where the steps of `path` do not say it.
 ///
 /// # Errors
-/// As [`Table::scan`].
+/// As [`crate::store::Table::scan`].
 pub fn reducing(path: &Path) -> Result<BTreeMap<i64, f64>> {
     cell_medians(path, ["allreduce_time_s", "step_time_s"], |[reduced, step]| reduced / step)
 }

@@ -38,38 +38,15 @@ fn is_task(column: &str) -> bool {
     column != "engine" && method_axis(column).is_none() && !FOLLOW_THE_ENGINE.contains(&column)
 }
 
-/// A series with its group taken apart.
-struct Entry<'a> {
-    engine: &'a str,
-    method: Vec<(&'static Axis, &'a str)>,
-    series: &'a Series,
+/// `cudnn, graph, 2 streams`.
+fn label(engine: &str, series: &Series) -> String {
+    let annotations = series.group.iter().filter_map(|(name, value)| method_axis(name)?.annotation(value));
+    std::iter::once(engine.to_owned()).chain(annotations).collect::<Vec<_>>().join(", ")
 }
 
-impl<'a> Entry<'a> {
-    fn new(series: &'a Series) -> Option<Self> {
-        let engine = series.value("engine")?;
-        let method = series.group.iter().filter_map(|(name, value)| Some((method_axis(name)?, value.as_str())));
-        Some(Self { engine, method: method.collect(), series })
-    }
-
-    /// `cudnn, graph, 2 streams`.
-    fn label(&self) -> String {
-        let annotations = self.method.iter().filter_map(|(axis, value)| axis.annotation(value));
-        std::iter::once(self.engine.to_owned()).chain(annotations).collect::<Vec<_>>().join(", ")
-    }
-
-    /// Whether both do the same on every axis that all engines have.
-    fn same_method(&self, other: &Self) -> bool {
-        let [own, others] = [self, other].map(|entry| {
-            let shared = entry.method.iter().filter(|(axis, _)| axis.engines.is_empty());
-            shared.map(|(axis, value)| (axis.key, *value))
-        });
-        own.eq(others)
-    }
-
-    fn against(&self, other: &Self, rules: &Rules) -> Contrast {
-        Contrast::of([self, other].map(|entry| (entry.series, entry.label())), is_task, rules)
-    }
+/// Whether both do the same on every axis that all engines have.
+fn same_method(one: &Series, other: &Series) -> bool {
+    one.is_like(other, |column| method_axis(column).is_some_and(|axis| axis.engines.is_empty()))
 }
 
 /// Each cell of the fastest of several ways of `engine`, which becomes its group.
@@ -89,9 +66,8 @@ fn fastest(engine: &str, ways: &[&Contrast]) -> Contrast {
 /// Every way of the first engine against every way of the others. Empty where the series are of one engine. PyTorch is never
 /// the first, wherever the run names it.
 pub fn side_by_side(series: &[&Series], rules: &Rules) -> Vec<Pair> {
-    let entries: Vec<Entry> = series.iter().filter_map(|series| Entry::new(series)).collect();
-    let Some(first) = entries.iter().map(|entry| entry.engine).find(|engine| *engine != EngineName::Torch.name())
-    else {
+    let entries: Vec<(&str, &Series)> = series.iter().filter_map(|one| Some((one.value("engine")?, *one))).collect();
+    let Some((first, _)) = entries.iter().find(|(engine, _)| *engine != EngineName::Torch.name()) else {
         return Vec::new();
     };
     let mut pairs: Vec<Pair> = Vec::new();
@@ -102,14 +78,15 @@ pub fn side_by_side(series: &[&Series], rules: &Rules) -> Vec<Pair> {
             None => pairs.push(Pair { against, tasks: vec![task] }),
         }
     };
-    for a in entries.iter().filter(|entry| entry.engine == first) {
-        let others = entries.iter().filter(|b| b.engine != first && b.series.is_like(a.series, is_task));
-        let tasks: Vec<(&Entry, Contrast)> = others.map(|b| (b, a.against(b, rules))).collect();
-        for (b, task) in &tasks {
-            add(if a.same_method(b) { Against::Alike } else { Against::Other }, task.clone());
+    for (_, a) in entries.iter().filter(|(engine, _)| engine == first) {
+        let mut tasks: Vec<(&str, Contrast)> = Vec::new();
+        for (engine, b) in entries.iter().filter(|(engine, b)| engine != first && b.is_like(a, is_task)) {
+            let task = Contrast::of([(a, label(first, a)), (b, label(engine, b))], is_task, rules);
+            add(if same_method(a, b) { Against::Alike } else { Against::Other }, task.clone());
+            tasks.push((engine, task));
         }
-        for engine in distinct(tasks.iter().map(|(b, _)| b.engine)) {
-            let ways: Vec<&Contrast> = tasks.iter().filter(|(b, _)| b.engine == engine).map(|(_, task)| task).collect();
+        for engine in distinct(tasks.iter().map(|(engine, _)| *engine)) {
+            let ways: Vec<&Contrast> = tasks.iter().filter(|(own, _)| *own == engine).map(|(_, task)| task).collect();
             if ways.len() > 1 {
                 add(Against::Fastest, fastest(engine, &ways));
             }

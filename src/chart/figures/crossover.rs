@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::{Drawing, device, made_by, medians, of_group, title};
+use super::{Drawing, device, made_by, medians, title};
 use crate::analysis::crossover::{Crossing, Crossover, Crossovers, TRAINING_STEPS};
 use crate::analysis::{Analysed, distinct};
 use crate::chart::palette::RUNS;
@@ -54,7 +54,7 @@ const MOST_PANELS: usize = 8;
 /// A panel for each model and each data path in which series cross, and how many series are left out: those of other panels, and where there are more than
 /// can be distinguished, those that cross no other one.
 fn panels(found: &[Analysed], crossovers: &Crossovers, names: &Names) -> (Vec<CrossingPanel>, usize) {
-    let value = |found: &Analysed, column: &str| of_group(&found.series, column).cloned();
+    let value = |found: &Analysed, column: &str| found.series.value(column).map(str::to_owned);
     let differs = |column: &&str| found.iter().any(|other| value(other, column) != value(&found[0], column));
     let columns: Vec<&str> = ["model", "data"].into_iter().filter(differs).collect();
     let key = |found: &Analysed| columns.iter().map(|column| value(found, column)).collect::<Vec<Option<String>>>();

@@ -179,11 +179,6 @@ fn shared(found: &[Analysed], name: &str) -> Option<String> {
     found.iter().all(|found| found.series.facts.get(name) == Some(first)).then(|| first.clone())
 }
 
-/// The value of a series in a column that tells it from others.
-fn of_group<'a>(series: &'a Series, column: &str) -> Option<&'a String> {
-    series.group.iter().find(|(name, _)| name == column).map(|(_, value)| value)
-}
-
 /// What was measured on, for a caption.
 fn device(found: &[Analysed]) -> String {
     shared(found, "device_name").unwrap_or_else(|| "several devices".to_owned())

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::{of_group, provenance, step_time};
+use super::{provenance, step_time};
 use crate::analysis::{Analysed, again, distinct, run_names};
 use crate::chart::palette::RUNS;
 use crate::chart::{ChartSeries, RunCurve, Runs, RunsPanel, StepTime};
@@ -50,7 +50,7 @@ pub fn together(sources: &[AnalysedRun]) -> Result<Together> {
     for &source in &drawn {
         for (series, found) in charts[source].series.iter().zip(&sources[source].found) {
             let fact = |name: &str| found.series.facts.get(name).cloned();
-            let gpu = of_group(&found.series, "gpu").cloned();
+            let gpu = found.series.value("gpu").map(str::to_owned);
             let device_name = fact("device_name").or_else(|| gpu.clone());
             entries.push((Identity { source, device: fact("device").or(gpu), device_name }, task(found), series));
         }

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::{executed, of_group, shared};
+use super::{executed, shared};
 use crate::analysis::{Analysed, distinct};
 use crate::foreign;
 
@@ -32,7 +32,7 @@ fn stem(source: &Path) -> String {
 fn subject(found: &[Analysed]) -> Option<String> {
     let model = |Analysed { series, .. }: &Analysed| {
         series.facts.get("device")?;
-        of_group(series, "model").map(|model| foreign::name(model))
+        series.value("model").map(foreign::name)
     };
     let models: Vec<String> = found.iter().map(model).collect::<Option<_>>()?;
     let models = distinct(models.into_iter());
