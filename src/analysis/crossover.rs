@@ -12,6 +12,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
+use serde::Serialize;
+
 use super::columns::FOLLOW_THE_ENGINE;
 pub use super::setup::Setup;
 use super::setup::setups;
@@ -42,7 +44,7 @@ pub struct Crossover {
     pub at: Option<Crossing>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Crossing {
     pub size: f64,
     /// The 95 % interval; `None`: beyond the sizes that were measured, or not known, as one of them was visited once. The high end is also `None` where the
@@ -70,7 +72,7 @@ pub struct Crossovers {
     pub setups: Vec<SeriesSetup>,
 }
 
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct SeriesSetup {
     pub series: String,
     pub smallest: Setup,

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{Answer, Document, Ground, Table};
-use crate::analysis::crossover::{Crossing, Crossover, Crossovers, SeriesSetup, Setup, TRAINING_STEPS};
+use crate::analysis::crossover::{Crossing, Crossover, Crossovers, SeriesSetup, TRAINING_STEPS};
 use crate::units::human;
 use crate::words::crossover::{from_size, size};
 use crate::words::crossover_sentence;
@@ -93,26 +93,15 @@ pub fn crossover_json(found: &Crossovers) -> String {
             "first": pair.first, "second": pair.second, "faster_at_largest": pair.faster_at_largest(),
             "smallest": pair.smallest, "largest": pair.largest,
             "ratio_at_smallest": pair.ratio_at_smallest, "ratio_at_largest": pair.ratio_at_largest,
-            "crossover": pair.at.map(|place| json!({
-                "size": place.size, "low": place.low, "high": place.high, "crossings": place.crossings,
-            })),
+            "crossover": pair.at,
         })
     };
     let pairs = |found: &[Crossover]| found.iter().map(pair).collect::<Vec<Value>>();
-    let cell = |setup: &Setup| -> Value {
-        json!({
-            "size": setup.size, "prepare_s": setup.prepare_s, "first_step_s": setup.first_step_s, "step_s": setup.step_s,
-        })
-    };
-    let setups = found
-        .setups
-        .iter()
-        .map(|own| json!({"series": own.series, "smallest": cell(&own.smallest), "largest": cell(&own.largest)}));
     let document = json!({
         "version": 1,
         "pairs": pairs(&found.steps),
         "training": {"steps": TRAINING_STEPS, "pairs": pairs(&found.trainings)},
-        "setups": setups.collect::<Vec<Value>>(),
+        "setups": found.setups,
     });
     format!("{document:#}\n")
 }
@@ -120,6 +109,7 @@ pub fn crossover_json(found: &Crossovers) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::analysis::crossover::Setup;
     use crate::report::{Style, assert_lines};
     use crate::words::crossover::tests::pair;
 
