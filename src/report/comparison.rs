@@ -113,20 +113,19 @@ fn spread(found: &Comparison) -> String {
 /// series as a whole, and `between_runs_at_a_size` what is added at one size; `runs` the number on each side; `yardstick`, of tables with
 /// one value for each size, the scatter of the ratios of sizes that do not differ, relative.
 pub fn comparison_json(found: &Comparison, unit: &str) -> Value {
-    let number = |value: f64| if value.is_finite() { Value::from(value) } else { Value::Null };
+    // A number that is not finite becomes null.
     let cell = |cell: &ComparedCell| {
-        let bound = |value: f64| if cell.high.is_finite() { number(value) } else { Value::Null };
         json!({
-            "group": cell.group, "x": position(cell.x), "first": number(cell.first), "second": number(cell.second),
-            "ratio": number(cell.ratio), "low": bound(cell.low), "high": bound(cell.high), "p_value": number(cell.p_value),
+            "group": cell.group, "x": position(cell.x), "first": cell.first, "second": cell.second, "ratio": cell.ratio,
+            "low": cell.high.is_finite().then_some(cell.low), "high": cell.high, "p_value": cell.p_value,
             "decision": cell.decision.name(), "between_runs": cell.between,
         })
     };
     let series = |one: &Overall| {
         let spread = found.spread.iter().find(|spread| spread.group == one.group);
         json!({
-            "group": one.group, "cells": one.cells, "ratio": number(one.ratio), "low": number(one.low), "high": number(one.high),
-            "p_value": number(one.p_value), "decision": one.decision.name(), "between_runs": spread.map(|spread| spread.whole),
+            "group": one.group, "cells": one.cells, "ratio": one.ratio, "low": one.low, "high": one.high,
+            "p_value": one.p_value, "decision": one.decision.name(), "between_runs": spread.map(|spread| spread.whole),
             "between_runs_at_a_size": spread.map(|spread| spread.cell),
         })
     };

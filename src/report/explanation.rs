@@ -303,7 +303,6 @@ fn candidate(candidate: &Candidate) -> Value {
         Verdict::Contradicted(why) => (Value::Null, Value::from(why.as_str())),
         Verdict::Consistent => (Value::Null, Value::Null),
     };
-    let place = |place: &AffectedLayer| json!({"layer": place.layer, "direction": place.direction, "share": place.share, "predicted": place.predicted, "detail": place.detail});
     json!({
         "mechanism": candidate.mechanism.name(),
         "meaning": candidate.mechanism.meaning(),
@@ -316,7 +315,7 @@ fn candidate(candidate: &Candidate) -> Value {
         "unjudged": positions(&candidate.unjudged),
         "formula": candidate.mechanism.formula(),
         "source": candidate.mechanism.source(),
-        "layers": candidate.places.iter().map(place).collect::<Vec<_>>(),
+        "layers": candidate.places,
     })
 }
 
