@@ -34,7 +34,7 @@ use crate::detect::baseline::{self, Baseline};
 use crate::detect::{self, Early, Findings, HardwareNumbers, Observation};
 use crate::error::{Error, Result};
 use crate::foreign;
-use crate::settings::{AXES, Domain, Text};
+use crate::settings::{AXES, Domain, EngineName, Text};
 use crate::store::Table;
 use crate::table::names;
 pub use crate::table::{Query, Size, TimeOrRate};
@@ -167,6 +167,11 @@ impl Series {
     /// The group's value in one column.
     pub fn value(&self, column: &str) -> Option<&str> {
         self.group.iter().find(|(name, _)| name == column).map(|(_, value)| value.as_str())
+    }
+
+    /// The engine that executed it, in data that batchstep wrote.
+    pub fn engine(&self) -> Option<EngineName> {
+        EngineName::from_name(self.facts.get("engine")?)
     }
 
     /// Whether its values are what a model says, by the name of their column.

@@ -131,6 +131,5 @@ fn step_name<'a, S: IntoIterator<Item = &'a Series>>(side: S) -> Option<&'a str>
 
 /// What the step of a series is called; `None` if it is not the user's own.
 fn own_name(series: &Series) -> Option<&str> {
-    let engine = series.facts.get("engine").and_then(|name| EngineName::from_name(name));
-    series.value(NAME).filter(|_| engine.is_some_and(EngineName::is_own))
+    series.value(NAME).filter(|_| series.engine().is_some_and(EngineName::is_own))
 }
