@@ -34,6 +34,7 @@ pub fn crossover_sentence(pair: &Crossover, name: impl Fn(&str) -> String) -> Op
     Some(format!("{faster} {verb} faster than {other} from size {from} on ({at_largest} at {largest}{shown}); {below}"))
 }
 
+/// A size as a whole number.
 pub fn size(value: f64) -> String {
     human::count(value.round().max(0.0) as u64)
 }
@@ -43,6 +44,7 @@ pub fn first_size(place: &Crossing) -> f64 {
     (place.size * (1.0 - 1e-9)).ceil()
 }
 
+/// [`first_size`] as a number.
 pub fn from_size(place: &Crossing) -> String {
     size(first_size(place))
 }
