@@ -63,6 +63,7 @@ pub mod spec;
 pub mod store;
 pub mod study;
 pub mod table;
+pub mod words;
 
 pub use batchstep_cpu::{error, network, os, settings, units};
 pub use batchstep_detect::{detect, random, sequential, stats};

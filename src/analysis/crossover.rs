@@ -12,6 +12,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
+use serde::Serialize;
+
 use super::columns::FOLLOW_THE_ENGINE;
 pub use super::setup::Setup;
 use super::setup::setups;
@@ -42,7 +44,7 @@ pub struct Crossover {
     pub at: Option<Crossing>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Crossing {
     pub size: f64,
     /// The 95 % interval; `None`: beyond the sizes that were measured, or not known, as one of them was visited once. The high end is also `None` where the
@@ -70,7 +72,7 @@ pub struct Crossovers {
     pub setups: Vec<SeriesSetup>,
 }
 
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct SeriesSetup {
     pub series: String,
     pub smallest: Setup,
@@ -82,8 +84,8 @@ impl Crossovers {
     ///
     /// # Errors
     /// As [`super::series`].
-    pub fn of(path: &Path, series: &[Series]) -> Result<Self> {
-        let cells: Vec<VisitMedians> = series.iter().map(VisitMedians::of).collect();
+    pub fn of(path: &Path, series: &[&Series]) -> Result<Self> {
+        let cells: Vec<VisitMedians> = series.iter().copied().map(VisitMedians::of).collect();
         let steps = pairs(series, &cells);
         if steps.is_empty() {
             return Ok(Self::default());
@@ -92,7 +94,7 @@ impl Crossovers {
         let own: Vec<Vec<Setup>> = series.iter().map(|series| setups_of(series, &known)).collect();
         let trained: Vec<VisitMedians> =
             series.iter().zip(&cells).zip(&own).map(|((s, c), own)| c.trained(s, own)).collect();
-        let ends = |(series, own): (&Series, &Vec<Setup>)| {
+        let ends = |(series, own): (&&Series, &Vec<Setup>)| {
             let (smallest, largest) = (*own.first()?, *own.last()?);
             Some(SeriesSetup { series: series.label(), smallest, largest })
         };
@@ -115,9 +117,9 @@ fn setups_of(series: &Series, known: &BTreeMap<i64, Setup>) -> Vec<Setup> {
 }
 
 /// The crossovers of all pairs of series that share at least two sizes.
-fn pairs(series: &[Series], cells: &[VisitMedians]) -> Vec<Crossover> {
+fn pairs(series: &[&Series], cells: &[VisitMedians]) -> Vec<Crossover> {
     let all = (0..series.len()).flat_map(|first| (first + 1..series.len()).map(move |second| [first, second]));
-    let alike: Vec<[usize; 2]> = all.filter(|[a, b]| differ_in_one(&series[*a], &series[*b])).collect();
+    let alike: Vec<[usize; 2]> = all.filter(|[a, b]| differ_in_one(series[*a], series[*b])).collect();
     let of = |pair: &[usize; 2]| {
         let [first, second] = pair.map(|place| &cells[place]);
         crossover(pair.map(|place| series[place].label()), first, second, alike.len())
@@ -294,7 +296,7 @@ pub(crate) mod tests {
 
     /// The crossovers of the steps, as for a file without setup.
     pub(crate) fn crossovers(series: &[Series]) -> Vec<Crossover> {
-        pairs(series, &series.iter().map(VisitMedians::of).collect::<Vec<_>>())
+        pairs(&Vec::from_iter(series), &series.iter().map(VisitMedians::of).collect::<Vec<_>>())
     }
 
     const SIZES: [f64; 10] = [25.0, 100.0, 250.0, 1000.0, 2500.0, 5000.0, 10_000.0, 25_000.0, 100_000.0, 250_000.0];
@@ -351,7 +353,7 @@ pub(crate) mod tests {
         let trained = [0.0, 2.0].into_iter().zip(&series);
         let trained: Vec<VisitMedians> =
             trained.map(|(s, series)| VisitMedians::of(series).trained(series, &setup(s))).collect();
-        let place = pairs(&series, &trained)[0].at.expect("they cross");
+        let place = pairs(&series.each_ref(), &trained)[0].at.expect("they cross");
         assert!((place.size / 10_000.0 - 1.0).abs() < 0.08, "{place:?}");
     }
 

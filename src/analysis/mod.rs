@@ -4,9 +4,11 @@
 pub mod advice;
 mod bound;
 pub mod causes;
+mod cell_medians;
 mod columns;
 mod command;
 pub mod compare;
+pub mod contrast;
 pub mod control;
 pub mod crossover;
 mod distinct;
@@ -20,17 +22,13 @@ pub mod losses;
 mod measured_columns;
 pub mod mechanisms;
 mod other_names;
-pub mod parallel;
 pub mod roofline;
-pub mod scaling;
 mod setup;
 mod sheets;
-pub mod side_by_side;
 pub mod size_class;
 pub mod slow;
 mod sources;
 pub mod switches;
-pub mod transfer;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -39,7 +37,7 @@ use crate::detect::baseline::{self, Baseline};
 use crate::detect::{self, Early, Findings, HardwareNumbers, Observation};
 use crate::error::{Error, Result};
 use crate::foreign;
-use crate::settings::{AXES, Domain, Text};
+use crate::settings::{AXES, Domain, EngineName, Text};
 use crate::store::Table;
 pub use crate::table::{Query, Size, TimeOrRate};
 use crate::table::{names, units};
@@ -132,17 +130,22 @@ impl Series {
 
     /// The group's values, to call the series by: `vgg16`, `vgg16, bf16`, `vgg16, threads 2`; its source where it has none.
     pub fn label(&self) -> String {
-        let values = self.values();
+        self.label_of(|_| true)
+    }
+
+    /// The same by the columns that count.
+    fn label_of(&self, counts: impl Fn(&str) -> bool) -> String {
+        let values = self.values_of(counts);
         if values.is_empty() { foreign::name(&self.source) } else { values }
     }
 
     /// The group's values; empty where nothing distinguishes the series of a file, which then has one.
     pub fn values(&self) -> String {
-        self.values_without(None)
+        self.values_of(|_| true)
     }
 
-    /// The same without that of one column of the group.
-    fn values_without(&self, column: Option<&str>) -> String {
+    /// The same in the columns that count.
+    pub fn values_of(&self, counts: impl Fn(&str) -> bool) -> String {
         let word = |(name, value): &(String, String)| {
             // A bare number would leave the reader to guess.
             let bare = value.parse::<f64>().is_ok();
@@ -153,14 +156,25 @@ impl Series {
                 _ => value.clone(),
             })
         };
-        let counts = |(name, value): &&(String, String)| !is_null(value) && column != Some(name.as_str());
-        let values: Vec<String> = self.group.iter().filter(counts).map(word).collect();
+        let said = |(name, value): &&(String, String)| !is_null(value) && counts(name);
+        let values: Vec<String> = self.group.iter().filter(said).map(word).collect();
         values.join(", ")
+    }
+
+    /// Whether both have the same group in the columns that count.
+    fn is_like(&self, other: &Self, counts: impl Fn(&str) -> bool) -> bool {
+        let [own, others] = [self, other].map(|series| series.group.iter().filter(|(name, _)| counts(name)));
+        own.eq(others)
     }
 
     /// The group's value in one column.
     pub fn value(&self, column: &str) -> Option<&str> {
         self.group.iter().find(|(name, _)| name == column).map(|(_, value)| value.as_str())
+    }
+
+    /// The engine that executed it, in data that batchstep wrote.
+    pub fn engine(&self) -> Option<EngineName> {
+        EngineName::from_name(self.facts.get("engine")?)
     }
 
     /// Whether its values are what a model says, by the name of their column.
@@ -291,6 +305,16 @@ impl From<Observation> for Measurement {
             temperature_c: None,
         }
     }
+}
+
+/// Each value once, in the order in which they first appear.
+pub fn distinct<T: PartialEq>(values: impl Iterator<Item = T>) -> Vec<T> {
+    values.fold(Vec::new(), |mut found, value| {
+        if !found.contains(&value) {
+            found.push(value);
+        }
+        found
+    })
 }
 
 /// How a null of a column reads as text: of texts, and of numbers.

@@ -7,12 +7,14 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use serde::Serialize;
+
 use crate::error::Result;
 use crate::stats::quantile::median;
 use crate::store::Table;
 
 /// One cell, by the first visit to it; seconds.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Setup {
     pub size: f64,
     pub prepare_s: f64,

@@ -6,7 +6,7 @@ use std::path::Path;
 use super::columns::Columns;
 use super::gathering::{Gathering, MOST_STEPS};
 use super::other_names::PEAK;
-use super::{Query, Series, TimeOrRate, other_names};
+use super::{Query, Series, TimeOrRate, distinct, other_names};
 use crate::error::Result;
 use crate::foreign;
 use crate::store::Table;
@@ -56,13 +56,7 @@ pub(super) fn series(path: &Path, sheet: &Sheet, query: &Query) -> Result<Vec<Se
 pub fn columns_apart(all: &[Series]) -> Option<[Vec<Series>; 2]> {
     let column =
         |series: &Series| series.group.last().filter(|(name, _)| name == VALUES).map(|(_, value)| value.clone());
-    let mut columns: Vec<String> = Vec::new();
-    for series in all {
-        let own = column(series)?;
-        if !columns.contains(&own) {
-            columns.push(own);
-        }
-    }
+    let columns = distinct(all.iter().map(column).collect::<Option<Vec<String>>>()?.into_iter());
     let of = |wanted: &String| -> Vec<Series> {
         let own = all.iter().filter(|series| column(series).as_ref() == Some(wanted));
         own.map(|series| Series { group: series.group[..series.group.len() - 1].to_vec(), ..series.clone() }).collect()

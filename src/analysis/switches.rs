@@ -7,8 +7,8 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use super::cell_medians::cell_medians;
 use super::environment::Environment;
-use super::parallel::cell_medians;
 use super::{Analysed, Series};
 use crate::error::Result;
 use crate::os::look;
@@ -65,10 +65,8 @@ const LIBRARIES: [(&str, &str, &str, &str); 4] = [
 /// # Errors
 /// [`crate::error::Kind::Io`] and [`crate::error::Kind::Data`] where a file is there and cannot be read.
 pub fn of_run(path: &Path, found: &[Analysed]) -> Result<Vec<Vec<Switch>>> {
-    let is_own = |found: &Analysed| {
-        found.series.facts.get("engine").map(String::as_str) == Some(EngineName::Python.name())
-            && !found.findings.jumps.is_empty()
-    };
+    let is_own =
+        |found: &Analysed| found.series.engine() == Some(EngineName::Python) && !found.findings.jumps.is_empty();
     if !found.iter().any(is_own) || !look::is_folder(path)? {
         return Ok(vec![Vec::new(); found.len()]);
     }

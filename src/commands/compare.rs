@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use batchstep::analysis::compare::{self, Comparison, Decision, Design, Rules, Several, When, rounds};
-use batchstep::analysis::side_by_side::side_by_side;
+use batchstep::analysis::contrast::side_by_side::side_by_side;
 use batchstep::analysis::{self, Series, run_names};
 use batchstep::error::{Error, Result};
 use batchstep::foreign;
@@ -218,7 +218,7 @@ fn several(args: &CompareArgs, found: &Several, names: &[String], unit: &str) ->
 
 /// The engines of one run.
 fn engines(args: &CompareArgs, series: &[Series], rules: &Rules) -> Result<Exit> {
-    let pairs = side_by_side(series, rules);
+    let pairs = side_by_side(&Vec::from_iter(series), rules);
     if pairs.is_empty() {
         return Err(Error::data("this run has one engine, and no other run is named")
             .at(args.first.display().to_string())

@@ -3,14 +3,15 @@
 use std::path::Path;
 
 use batchstep::analysis::compare::Rules;
+use batchstep::analysis::contrast::Contrast;
+use batchstep::analysis::contrast::parallel::{Parallel, parallel, reducing};
+use batchstep::analysis::contrast::scaling::scaling;
+use batchstep::analysis::contrast::side_by_side::{Pair, side_by_side};
+use batchstep::analysis::contrast::transfer::transfers;
 use batchstep::analysis::crossover::Crossovers;
 use batchstep::analysis::losses;
 use batchstep::analysis::mechanisms::{self, Answers};
-use batchstep::analysis::parallel::{Parallel, parallel, reducing};
 use batchstep::analysis::roofline::{self, Nearest};
-use batchstep::analysis::scaling::scaling;
-use batchstep::analysis::side_by_side::{Pair, side_by_side};
-use batchstep::analysis::transfer::transfers;
 use batchstep::analysis::{Analysed, Query, Series, analyse};
 use batchstep::chart::ChartSeries;
 use batchstep::chart::chart_data::{self, Drawing, SweepCharts};
@@ -30,12 +31,12 @@ use super::output::or_said;
 /// Everything that is known about one run or file.
 pub struct Evidence {
     pub seen: PathFindings,
-    /// The series of which something may be reported.
-    ripe: Vec<Series>,
     /// The engines of the run side by side.
     pub pairs: Vec<Pair>,
-    /// Several processes against the fewest, where the run has them.
+    /// Several threads and several processes against the fewest, and copies of the batch against none, where the run has them.
+    scaling: Vec<Contrast<u32>>,
     parallel: Vec<Parallel>,
+    transfers: Vec<Contrast>,
     /// For each series the mechanisms behind its jumps; empty where there are no layers.
     pub answers: Vec<Answers>,
     /// From which size on one series is the faster one.
@@ -59,11 +60,13 @@ impl Evidence {
         } else {
             Vec::new()
         };
-        let of_ripe: Vec<Analysed> = found.iter().filter(|found| found.findings.early.is_none()).cloned().collect();
+        // Those of which something may be reported.
+        let ripe: Vec<&Analysed> = found.iter().filter(|found| found.findings.early.is_none()).collect();
         let reducing = or_said("the time in all-reduce is not known", reducing(path));
-        let parallel = parallel(&of_ripe, &reducing);
-        let ripe: Vec<Series> = of_ripe.into_iter().map(|found| found.series).collect();
+        let parallel = parallel(&ripe, &reducing);
+        let ripe: Vec<&Series> = ripe.into_iter().map(|found| &found.series).collect();
         let pairs = side_by_side(&ripe, &Rules::default());
+        let (scaling, transfers) = (scaling(&ripe), transfers(&ripe));
         let crossovers = Crossovers::of(path, &ripe)?;
         let figures = SweepCharts::of(path, found, advices);
         let drawings = [
@@ -72,7 +75,7 @@ impl Evidence {
             chart_data::copying(path, found, &answers),
         ];
         let drawings = drawings.into_iter().flatten().collect();
-        Ok(Self { seen, ripe, pairs, parallel, answers, crossovers, figures, drawings })
+        Ok(Self { seen, pairs, scaling, parallel, transfers, answers, crossovers, figures, drawings })
     }
 
     /// The mechanisms of the series for which any is known, and what their copies have to do with their jumps.
@@ -112,9 +115,9 @@ impl Evidence {
     pub fn beside(&self) -> Vec<Document> {
         let documents = [
             report::side_by_side(&self.pairs),
-            report::scaling(&scaling(&self.ripe)),
+            report::scaling(&self.scaling),
             report::parallel(&self.parallel),
-            report::transfers(&transfers(&self.ripe)),
+            report::transfers(&self.transfers),
             report::roofline(&self.nearest()),
             report::crossover(&self.crossovers),
         ];

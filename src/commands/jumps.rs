@@ -13,6 +13,7 @@ use batchstep::foreign;
 use batchstep::report::json::PathFindings;
 use batchstep::report::{self, Document, JumpTable, Warning};
 use batchstep::units::human;
+use batchstep::words;
 
 use super::output::or_said;
 use super::{Exit, findings, print, print_warnings, query};
@@ -160,8 +161,7 @@ const SENTENCES: usize = 10;
 /// The jump tables as text; without `details` no more than fits on a screen.
 pub fn tables(found: &[Analysed], controls: &[Control], details: bool) -> String {
     let style = report::Style::of_terminal();
-    let (few, mut shown): (Vec<_>, Vec<_>) =
-        found.iter().partition(|found| report::has_too_few_points(&found.findings));
+    let (few, mut shown): (Vec<_>, Vec<_>) = found.iter().partition(|found| words::has_too_few_points(&found.findings));
     let mut few: Vec<_> = few.into_iter().map(|found| &found.findings).collect();
     if few.len() <= ONE_BY_ONE {
         (few, shown) = (Vec::new(), found.iter().collect());

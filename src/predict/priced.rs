@@ -17,6 +17,15 @@ pub struct Priced {
     pub usd: Option<f64>,
 }
 
+impl Priced {
+    /// The network, its settings and the device.
+    pub fn called(&self) -> String {
+        let row = &self.row;
+        let settings = if row.settings.is_empty() { String::new() } else { format!(", {}", row.settings) };
+        format!("{}{settings} on {}", row.model, row.device)
+    }
+}
+
 /// Prices the rows. Epochs are made of typical steps, not of the fastest.
 pub fn priced(rows: Vec<Row>, job: Option<Job>, prices: Option<&Prices>) -> Vec<Priced> {
     let price = |row: Row| {

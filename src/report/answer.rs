@@ -1,11 +1,10 @@
 //! The answer of a series in a sentence, and what it rests on.
 
 use super::explanation::goes_with;
-use super::jumps::{is_too_steep, smallest_seen};
-use super::{Repeated, summary};
 use crate::analysis::mechanisms::{Answers, Candidate, Verdict};
 use crate::detect::{Findings, Jump};
 use crate::units::human;
+use crate::words::{Repeated, is_too_steep, smallest_seen, summary};
 
 #[derive(Clone, Copy, Debug)]
 pub struct Question<'a> {

@@ -122,20 +122,19 @@ fn spread(found: &Comparison) -> String {
 /// one value for each size, the scatter of the ratios of sizes that do not differ, relative. `verdict` is the word of the text, DIFFERS with one
 /// run a side; `decision` has the direction too, which the exit code follows.
 pub fn comparison_json(found: &Comparison, unit: &str) -> Value {
-    let number = |value: f64| if value.is_finite() { Value::from(value) } else { Value::Null };
+    // A number that is not finite becomes null.
     let cell = |cell: &ComparedCell| {
-        let bound = |value: f64| if cell.high.is_finite() { number(value) } else { Value::Null };
         json!({
-            "group": cell.group, "x": position(cell.x), "first": number(cell.first), "second": number(cell.second),
-            "ratio": number(cell.ratio), "low": bound(cell.low), "high": bound(cell.high), "p_value": number(cell.p_value),
+            "group": cell.group, "x": position(cell.x), "first": cell.first, "second": cell.second, "ratio": cell.ratio,
+            "low": cell.high.is_finite().then_some(cell.low), "high": cell.high, "p_value": cell.p_value,
             "decision": cell.decision.name(), "verdict": word(found, cell.decision), "between_runs": cell.between,
         })
     };
     let series = |one: &Overall| {
         let spread = found.spread.iter().find(|spread| spread.group == one.group);
         json!({
-            "group": one.group, "cells": one.cells, "ratio": number(one.ratio), "low": number(one.low), "high": number(one.high),
-            "p_value": number(one.p_value), "decision": one.decision.name(), "verdict": word(found, one.decision),
+            "group": one.group, "cells": one.cells, "ratio": one.ratio, "low": one.low, "high": one.high,
+            "p_value": one.p_value, "decision": one.decision.name(), "verdict": word(found, one.decision),
             "between_runs": spread.map(|spread| spread.whole), "between_runs_at_a_size": spread.map(|spread| spread.cell),
         })
     };
@@ -344,9 +343,15 @@ pub(super) fn size_and_ratio(cell: &ComparedCell, unit: &str) -> [String; 5] {
         human::quantity(cell.first, unit),
         human::quantity(cell.second, unit),
         format!("{:.3}", cell.ratio),
-        // One block proves nothing.
-        if cell.high.is_finite() { format!("{:.3} to {:.3}", cell.low, cell.high) } else { "unknown".to_owned() },
+        interval([cell.low, cell.high], "", |ratio| format!("{ratio:.3}")),
     ]
+}
+
+/// An interval by the text of its ends and their unit: `0.950 to 1.050`.
+pub(super) fn interval([low, high]: [f64; 2], unit: &str, end: impl Fn(f64) -> String) -> String {
+    // One block proves nothing.
+    let known = low > 0.0 && high.is_finite();
+    if known { format!("{} to {}{unit}", end(low), end(high)) } else { "unknown".to_owned() }
 }
 
 #[cfg(test)]

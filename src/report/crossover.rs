@@ -3,8 +3,10 @@
 use serde_json::{Value, json};
 
 use super::{Answer, Document, Ground, Table};
-use crate::analysis::crossover::{Crossing, Crossover, Crossovers, SeriesSetup, Setup, TRAINING_STEPS};
+use crate::analysis::crossover::{Crossing, Crossover, Crossovers, SeriesSetup, TRAINING_STEPS};
 use crate::units::human;
+use crate::words::crossover::{from_size, size};
+use crate::words::crossover_sentence;
 
 /// The tables of all pairs: of single steps, of whole trainings with their setup, and that setup. Empty where no pair crosses.
 pub fn crossover(found: &Crossovers) -> Document {
@@ -39,37 +41,6 @@ pub fn crossover_answers(found: &Crossovers, origin: &str) -> Vec<Answer> {
         Some(Answer { sentence, grounds: vec![Ground { grade: origin.to_owned(), text }] })
     };
     found.steps.iter().filter_map(answer).collect()
-}
-
-/// Which of a pair is faster from which size on, and which is faster at the smallest, without a full stop; `None` if they do not cross. `name`
-/// gives the name of a series as the reader knows it.
-///
-/// Both ends are named: series may cross more than once, and the series that wins at large sizes may win at the smallest by far more.
-pub fn crossover_sentence(pair: &Crossover, name: impl Fn(&str) -> String) -> Option<String> {
-    let place = pair.at?;
-    let faster = pair.faster_at_largest();
-    let other = if faster == pair.first { &pair.second } else { &pair.first };
-    // The larger time over the smaller.
-    let times = |ratio: f64| format!("{:.2} times", ratio.max(1.0 / ratio));
-    let (smallest, largest) = (size(pair.smallest), size(pair.largest));
-    let (at_smallest, at_largest) = (times(pair.ratio_at_smallest), times(pair.ratio_at_largest));
-    let (verb, shown) = match place.high {
-        Some(_) => ("is", ""),
-        None => ("may be", ", not shown"),
-    };
-    let (faster, other) = (name(faster), name(other));
-    let same_at_both_ends = (pair.ratio_at_smallest > 1.0) == (pair.ratio_at_largest > 1.0);
-    let below = match (same_at_both_ends, place.crossings) {
-        (true, crossings) => {
-            format!("it is also faster at {smallest} ({at_smallest}), and in between they cross {crossings} times")
-        }
-        (false, 1) => format!("below that, {other} is faster ({at_smallest} at {smallest})"),
-        (false, crossings) => {
-            format!("at {smallest}, {other} is faster ({at_smallest}), and they cross {crossings} times")
-        }
-    };
-    let from = from_size(&place);
-    Some(format!("{faster} {verb} faster than {other} from size {from} on ({at_largest} at {largest}{shown}); {below}"))
 }
 
 fn setups(found: &[SeriesSetup]) -> Table {
@@ -107,19 +78,6 @@ fn pairs(found: &[Crossover]) -> Table {
     table
 }
 
-fn size(value: f64) -> String {
-    human::count(value.round().max(0.0) as u64)
-}
-
-/// The first whole size from which on the other series is faster; a billionth beside a whole one is arithmetic.
-pub fn first_size(place: &Crossing) -> f64 {
-    (place.size * (1.0 - 1e-9)).ceil()
-}
-
-fn from_size(place: &Crossing) -> String {
-    size(first_size(place))
-}
-
 /// In whole sizes around it.
 fn interval(place: &Crossing) -> String {
     let end = |end: Option<f64>| end.map_or_else(|| "open".to_owned(), size);
@@ -135,26 +93,15 @@ pub fn crossover_json(found: &Crossovers) -> String {
             "first": pair.first, "second": pair.second, "faster_at_largest": pair.faster_at_largest(),
             "smallest": pair.smallest, "largest": pair.largest,
             "ratio_at_smallest": pair.ratio_at_smallest, "ratio_at_largest": pair.ratio_at_largest,
-            "crossover": pair.at.map(|place| json!({
-                "size": place.size, "low": place.low, "high": place.high, "crossings": place.crossings,
-            })),
+            "crossover": pair.at,
         })
     };
     let pairs = |found: &[Crossover]| found.iter().map(pair).collect::<Vec<Value>>();
-    let cell = |setup: &Setup| -> Value {
-        json!({
-            "size": setup.size, "prepare_s": setup.prepare_s, "first_step_s": setup.first_step_s, "step_s": setup.step_s,
-        })
-    };
-    let setups = found
-        .setups
-        .iter()
-        .map(|own| json!({"series": own.series, "smallest": cell(&own.smallest), "largest": cell(&own.largest)}));
     let document = json!({
         "version": 1,
         "pairs": pairs(&found.steps),
         "training": {"steps": TRAINING_STEPS, "pairs": pairs(&found.trainings)},
-        "setups": setups.collect::<Vec<Value>>(),
+        "setups": found.setups,
     });
     format!("{document:#}\n")
 }
@@ -162,13 +109,9 @@ pub fn crossover_json(found: &Crossovers) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::analysis::crossover::Setup;
     use crate::report::{Style, assert_lines};
-
-    /// `cpu` against `cuda`, which is 8 times faster at the largest size.
-    fn pair(ratio_at_smallest: f64, at: Option<Crossing>) -> Crossover {
-        let (first, second, ratio_at_largest) = ("cpu".into(), "cuda".into(), 8.0);
-        Crossover { first, second, ratio_at_smallest, ratio_at_largest, smallest: 25.0, largest: 40_000.0, at }
-    }
+    use crate::words::crossover::tests::pair;
 
     #[test]
     fn the_faster_one_is_named_with_the_size_and_its_interval() {
@@ -185,37 +128,10 @@ mod tests {
         assert_eq!(document["pairs"][0]["crossover"]["size"], 8123.0);
         assert_eq!(document["training"]["steps"], 2000);
         assert_eq!(document["setups"][0]["largest"]["prepare_s"], 3.0);
+        let near = Crossing { size: 8.2, low: Some(8.1), high: Some(8.4), crossings: 1 };
+        assert_eq!(interval(&near), "8 to 9");
         let answers = crossover_answers(&found(Some(place)), "from a.csv");
         assert_eq!(answers[0].grounds[0].grade, "from a.csv");
         assert!(crossover(&found(None)).is_empty() && crossover_answers(&found(None), "from a.csv").is_empty());
-    }
-
-    #[test]
-    fn a_crossover_names_both_ends_and_the_open_questions() {
-        let place = Crossing { size: 8123.0, low: Some(7900.0), high: Some(8300.0), crossings: 1 };
-        let said = |ratio_at_smallest: f64, place: Crossing| {
-            crossover_sentence(&pair(ratio_at_smallest, Some(place)), str::to_owned).expect("they cross")
-        };
-        let from = "cuda is faster than cpu from size 8,123 on (8.00 times at 40,000); ";
-        assert_eq!(said(0.25, place), format!("{from}below that, cpu is faster (4.00 times at 25)"));
-        let thrice = Crossing { crossings: 3, ..place };
-        assert_eq!(said(0.25, thrice), format!("{from}at 25, cpu is faster (4.00 times), and they cross 3 times"));
-        let twice = Crossing { crossings: 2, ..place };
-        assert_eq!(
-            said(14.0, twice),
-            format!("{from}it is also faster at 25 (14.00 times), and in between they cross 2 times")
-        );
-        // By hand: between 8 and 9 the first is faster at 8, so "from 8 on" would contradict "faster at 8".
-        let near = Crossing { size: 8.2, low: Some(8.1), high: Some(8.4), crossings: 1 };
-        let sentence = said(0.25, near);
-        assert!(sentence.starts_with("cuda is faster than cpu from size 9 on ("), "{sentence}");
-        assert_eq!(interval(&near), "8 to 9");
-        assert_eq!(first_size(&Crossing { size: 8.0 + 1e-12, ..near }), 8.0);
-        // An interval that is open above: the scatter allows either order at the largest size.
-        let open = said(0.25, Crossing { high: None, ..place });
-        assert!(
-            open.starts_with("cuda may be faster than cpu from size 8,123 on (8.00 times at 40,000, not shown); "),
-            "{open}"
-        );
     }
 }

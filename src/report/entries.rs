@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::analysis::{Gap, Series};
+use crate::detect::{Unexplained, UnexplainedPlace};
 
 /// A place on an axis: a whole number where it is one.
 pub fn position(x: f64) -> Value {
@@ -33,4 +34,17 @@ fn gap(Gap { column, rows, first_line, sizes, more_sizes, said }: &Gap) -> Value
         "column": column, "rows": rows, "first_line": first_line, "sizes": positions(sizes), "more_sizes": more_sizes,
         "said": said,
     })
+}
+
+/// What nothing explains: `place` is `start`, `between` or `end`.
+pub(super) fn unexplained(found: &[Unexplained]) -> Value {
+    let one = |one: &Unexplained| {
+        let place = match one.place {
+            UnexplainedPlace::Start => "start",
+            UnexplainedPlace::Between => "between",
+            UnexplainedPlace::End => "end",
+        };
+        json!({"from": position(one.from), "to": position(one.to), "relative": one.relative, "place": place})
+    };
+    found.iter().map(one).collect()
 }

@@ -5,12 +5,12 @@ use serde_json::{Value, json};
 use super::copying::{copying_json, sentences};
 use super::entries::{position, positions};
 use super::json::early;
-use super::jumps::summary;
-use super::{Block, Column, Document, Table, distinct, shortened};
-use crate::analysis::Analysed;
+use super::{Block, Column, Document, Table};
 use crate::analysis::mechanisms::formulas::Mechanism;
 use crate::analysis::mechanisms::{AffectedLayer, Answers, Candidate, Intervention, PeriodAnswer, Verdict};
+use crate::analysis::{Analysed, distinct};
 use crate::units::human;
+use crate::words::{shortened, summary};
 
 const VERSION: u32 = 1;
 
@@ -303,7 +303,6 @@ fn candidate(candidate: &Candidate) -> Value {
         Verdict::Contradicted(why) => (Value::Null, Value::from(why.as_str())),
         Verdict::Consistent => (Value::Null, Value::Null),
     };
-    let place = |place: &AffectedLayer| json!({"layer": place.layer, "direction": place.direction, "share": place.share, "predicted": place.predicted, "detail": place.detail});
     json!({
         "mechanism": candidate.mechanism.name(),
         "meaning": candidate.mechanism.meaning(),
@@ -316,7 +315,7 @@ fn candidate(candidate: &Candidate) -> Value {
         "unjudged": positions(&candidate.unjudged),
         "formula": candidate.mechanism.formula(),
         "source": candidate.mechanism.source(),
-        "layers": candidate.places.iter().map(place).collect::<Vec<_>>(),
+        "layers": candidate.places,
     })
 }
 

@@ -4,11 +4,13 @@ use serde_json::{Value, json};
 
 use super::copying::of_an_example;
 use super::style::Look;
-use super::{Column, Style, Table, distinct, shortened};
+use super::{Column, Style, Table};
+use crate::analysis::distinct;
 use crate::analysis::mechanisms::copying::Link;
 use crate::predict::published_kernels::forecast::{Forecast, ForecastStep, LayerStep};
 use crate::predict::published_kernels::validation::Errors;
 use crate::units::human;
+use crate::words::shortened;
 
 const VERSION: u32 = 1;
 

@@ -4,11 +4,11 @@ use std::path::PathBuf;
 
 use serde_json::{Value, json};
 
-use super::advice;
 use super::entries::{group, how_read, position, positions};
 use super::warning::{Warning, warning_entries};
+use super::{advice, entries};
 use crate::analysis::advice::{Advice, Silence};
-use crate::analysis::causes::{Cause, Explanation, LayerStep, SideExecution};
+use crate::analysis::causes::Explanation;
 use crate::analysis::control::{self, Control};
 use crate::analysis::slow::Speed;
 use crate::analysis::{Analysed, slow};
@@ -45,7 +45,7 @@ pub struct PathFindings {
 /// `advice` is null, or says which sizes to use, see [`super::size_advice`].
 ///
 /// A jump that is explained has `causes`, the layers that step or change there, and `layers_together`, the step of all layers' times, null
-/// if it is not known. `warnings` are the warnings of the runs, each with its `source`, a `message` and the remedy, `help`.
+/// if it is not known; a layer's `step` is null where it was not timed, or does not stand out. `warnings` are the warnings of the runs, each with its `source`, a `message` and the remedy, `help`.
 pub fn jumps(subjects: &[PathFindings]) -> Value {
     let entries: Vec<Value> = subjects.iter().flat_map(PathFindings::entries).collect();
     let warnings: Vec<Value> =
@@ -86,8 +86,8 @@ fn entry(found: &Analysed, aa_rate: Option<f64>, explained: &[Explanation]) -> V
     let jump = |found: &Jump| {
         let mut entry = jump(found);
         if let Some(explanation) = explained.iter().find(|explanation| explanation.after == found.after) {
-            entry["layers_together"] = explanation.together.map(step).into();
-            entry["causes"] = explanation.layers.iter().map(cause).collect();
+            entry["layers_together"] = json!(explanation.together);
+            entry["causes"] = json!(explanation.layers);
         }
         entry
     };
@@ -124,7 +124,7 @@ fn entry(found: &Analysed, aa_rate: Option<f64>, explained: &[Explanation]) -> V
     }
     let found = if findings.is_judged() { unexplained(findings) } else { Vec::new() };
     if !found.is_empty() {
-        entry["unexplained"] = super::unexplained::json(&found);
+        entry["unexplained"] = entries::unexplained(&found);
     }
     how_read(series, &mut entry);
     entry
@@ -168,23 +168,6 @@ fn rejected(candidate: &Candidate) -> Value {
         entry["relative"] = (*relative).into();
     }
     entry
-}
-
-/// Sizes in seconds, the share of the whole jump.
-fn step(step: LayerStep) -> Value {
-    json!({"size_s": step.size_s, "standard_error_s": step.standard_error_s, "share": step.share})
-}
-
-/// `step` is null where the layer was not timed, or its step does not stand out.
-fn cause(cause: &Cause) -> Value {
-    let side = |side: &SideExecution| json!({"algorithm": side.algorithm, "kernel": side.kernel, "waves": side.waves});
-    json!({
-        "layer": cause.layer,
-        "direction": cause.direction,
-        "step": cause.step.map(step),
-        "before": side(&cause.before),
-        "after": side(&cause.behind),
-    })
 }
 
 fn kink(kink: &Kink) -> Value {

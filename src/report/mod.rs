@@ -16,33 +16,30 @@ mod kernels;
 mod nodes;
 mod plan;
 mod prediction;
-mod repeated;
 mod roofline;
 mod run_warnings;
 mod scaling;
 mod side_by_side;
-pub mod slow;
+mod slow;
 mod style;
 mod table;
 mod transfer;
-mod unexplained;
 mod warning;
 
 pub use advice::{size_advice_json, size_advices};
 pub use answer::{Answer, Ground, Question, answer};
 pub use causes::causes;
 pub use comparison::{comparison, comparison_json, comparison_of_several};
-pub use crossover::{crossover, crossover_answers, crossover_json, crossover_sentence, first_size};
+pub use crossover::{crossover, crossover_answers, crossover_json};
 pub use document::{Block, Document};
 pub use entries::position;
 pub use explanation::{brief_explanation, explanation, explanation_json, interventions, likely_causes};
 pub use forecast::{Forecasts, forecast, forecast_json};
-pub use jumps::{JumpTable, has_too_few_points, is_too_steep, summary, too_few_points};
+pub use jumps::{JumpTable, too_few_points};
 pub use kernels::{kernels, switches};
-pub use nodes::{machines, nodes};
+pub use nodes::nodes;
 pub use plan::plan_summary;
-pub use prediction::{Predictions, called, predictions, predictions_json};
-pub use repeated::Repeated;
+pub use prediction::{Predictions, predictions, predictions_json};
 pub use roofline::roofline;
 pub use run_warnings::{disagreement, kept_warnings, run_warnings, table_warnings, warnings};
 pub use scaling::{parallel, scaling};
@@ -51,25 +48,6 @@ pub use style::Style;
 pub use table::{Column, Table};
 pub use transfer::transfers;
 pub use warning::Warning;
-
-use crate::units::human;
-
-/// Each value once, in the order in which they first appear.
-pub(crate) fn distinct<T: PartialEq>(values: impl Iterator<Item = T>) -> Vec<T> {
-    values.fold(Vec::new(), |mut found, value| {
-        if !found.contains(&value) {
-            found.push(value);
-        }
-        found
-    })
-}
-
-/// The first of these, and how many more there are.
-pub(crate) fn shortened(all: impl ExactSizeIterator<Item = String>, most: usize) -> Vec<String> {
-    let more = all.len().saturating_sub(most);
-    let more = (more > 0).then(|| format!("{} more", human::count(more as u64)));
-    all.take(most).chain(more).collect()
-}
 
 /// The lines of a text, with one space between its words.
 #[cfg(test)]

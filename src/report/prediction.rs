@@ -43,7 +43,7 @@ pub fn predictions(found: &Predictions, all: bool, style: &Style) -> String {
     for group in groups(found.rows) {
         let shown = listed(&group, all);
         left_out += group.len() - shown.len();
-        let heading = format!("{}, from {}", called(group[0]), group[0].row.engine);
+        let heading = format!("{}, from {}", group[0].called(), group[0].row.engine);
         text.push_str(&format!("\n{}\n{}", style.wrap(&heading, 0), table(&shown, style)));
     }
     if left_out > 0 {
@@ -51,13 +51,6 @@ pub fn predictions(found: &Predictions, all: bool, style: &Style) -> String {
     }
     text.push('\n');
     text + &said(grounds(found))
-}
-
-/// The network, its settings and the device.
-pub fn called(priced: &Priced) -> String {
-    let row = &priced.row;
-    let settings = if row.settings.is_empty() { String::new() } else { format!(", {}", row.settings) };
-    format!("{}{settings} on {}", row.model, row.device)
 }
 
 /// The rows of a group to list: of a long one the ends, powers of two, the cheapest and those just before a jump.
@@ -115,7 +108,7 @@ fn advice(found: &Predictions) -> Vec<(&'static str, String)> {
         let Some(best) = cheapest(group) else { continue };
         let mut line = format!(
             "{}: batch size {} takes the least time per example, {}{}",
-            called(best),
+            best.called(),
             best.row.batch_size,
             human::seconds(best.per_example()),
             if best.row.before_jump { ", just before a jump" } else { "" }
@@ -190,7 +183,7 @@ fn chosen(found: &Predictions) -> Option<(&'static str, String)> {
             });
             format!(
                 "{} at batch size {}{total}{usd}: stays within {}{sure}{seen}",
-                called(best),
+                best.called(),
                 best.row.batch_size,
                 human::listed(&asked),
             )

@@ -48,7 +48,7 @@ const NEXT_TO_NOTHING_S: f64 = 20e-6;
 /// The warning that the step of a user's file takes next to no time at any size, although the largest size is at least four times the smallest.
 fn next_to_nothing(found: &Analysed) -> Option<Warning> {
     let Analysed { series, findings } = found;
-    if series.facts.get("engine").map(String::as_str) != Some(EngineName::Python.name()) {
+    if series.engine() != Some(EngineName::Python) {
         return None;
     }
     let seconds = series.seconds_per_unit()?;

@@ -1,8 +1,9 @@
 //! What more threads and more processes bring, as tables and sentences.
 
+use super::comparison::interval;
 use super::{Document, Table};
-use crate::analysis::parallel::{Beside, PROMISED, Parallel, ParallelCell};
-use crate::analysis::scaling::Scaling;
+use crate::analysis::contrast::Contrast;
+use crate::analysis::contrast::parallel::{Beside, PROMISED, Parallel, ParallelCell};
 use crate::settings;
 use crate::units::human;
 
@@ -10,43 +11,43 @@ use crate::units::human;
 const MODELLED: [u32; 3] = [4, 16, 64];
 
 /// Every cell, then the geometric means. Empty for nothing.
-pub fn scaling(found: &[Scaling]) -> Document {
+pub fn scaling(found: &[Contrast<u32>]) -> Document {
     let Some(first) = found.first() else { return Document::default() };
     let numbers = ["batch size", "threads", "time", "speed-up", "95 % interval", "efficiency"];
     let mut table = Table::of(&["series"], &numbers);
-    for (scaling, gain) in found.iter().flat_map(|scaling| scaling.cells.iter().map(move |gain| (scaling, gain))) {
+    for (scaling, cell) in found.iter().flat_map(|scaling| scaling.cells.iter().map(move |cell| (scaling, cell))) {
+        let [speed_up, low, high] = cell.speed_up();
         table.row([
             scaling.name.clone(),
-            human::batch_size(gain.x),
-            scaling.threads.to_string(),
-            human::quantity(gain.together, &scaling.unit),
-            format!("{:.2}", gain.speed_up),
-            // One block proves nothing.
-            if gain.low > 0.0 { format!("{:.2} to {:.2}", gain.low, gain.high) } else { "unknown".to_owned() },
-            percent(scaling.efficiency(gain.speed_up)),
+            human::batch_size(cell.x),
+            scaling.value.to_string(),
+            human::quantity(cell.second, &scaling.unit),
+            format!("{speed_up:.2}"),
+            interval([low, high], "", |end| format!("{end:.2}")),
+            percent(scaling.efficiency(speed_up)),
         ]);
     }
     let means_of = format!(
         "speed-up: the time on {} over the time on more; efficiency: its share of what as many threads could bring",
-        human::counted(u64::from(first.fewest), "thread")
+        human::counted(u64::from(first.baseline), "thread")
     );
     let mut document = Document::of_table("Scaling: more threads against the fewest", table).with_text(means_of);
     document.append(means(found));
     document
 }
 
-fn means(found: &[Scaling]) -> Document {
+fn means(found: &[Contrast<u32>]) -> Document {
     let on = format!("on {}", MODELLED.map(|threads| threads.to_string()).join(", "));
     let mut table = Table::of(&["series"], &["threads", "cells", "speed-up", "efficiency", "serial share", &on]);
     for scaling in found {
         let Some(mean) = scaling.mean_speed_up() else { continue };
-        let modelled = |threads: u32| match threads > scaling.threads {
+        let modelled = |threads: u32| match threads > scaling.value {
             true => format!("{:.1}", scaling.modelled(mean, threads)),
             false => "-".to_owned(),
         };
         table.row([
             scaling.name.clone(),
-            scaling.threads.to_string(),
+            scaling.value.to_string(),
             human::count(scaling.cells.len() as u64),
             format!("{mean:.2}"),
             percent(scaling.efficiency(mean)),
@@ -74,7 +75,7 @@ pub fn parallel(found: &[Parallel]) -> Document {
             parallel.processes.to_string(),
             human::quantity(cell.together, &parallel.unit),
             percent(cell.efficiency),
-            interval(cell),
+            range(cell),
             cell.reducing.map_or_else(|| "unknown".to_owned(), percent),
         ]);
     }
@@ -128,7 +129,7 @@ fn at_jump(parallel: &Parallel, beside: &Beside) -> String {
         (false, true) => format!("the step of {processes} jumps"),
         (false, false) => "no step time jumps".to_owned(),
     };
-    let side = |cell: &ParallelCell| format!("{} ({})", percent(cell.efficiency), interval(cell));
+    let side = |cell: &ParallelCell| format!("{} ({})", percent(cell.efficiency), range(cell));
     let change = match beside.changes() {
         true if beside.behind.efficiency < beside.before.efficiency => "falls",
         true => "rises",
@@ -142,10 +143,8 @@ fn at_jump(parallel: &Parallel, beside: &Beside) -> String {
     )
 }
 
-fn interval(cell: &ParallelCell) -> String {
-    // One block proves nothing.
-    let known = cell.low > 0.0 && cell.high.is_finite();
-    if known { format!("{:.0} to {:.0} %", 100.0 * cell.low, 100.0 * cell.high) } else { "unknown".to_owned() }
+fn range(cell: &ParallelCell) -> String {
+    interval([cell.low, cell.high], " %", |end| format!("{:.0}", 100.0 * end))
 }
 
 fn percent(share: f64) -> String {
@@ -155,14 +154,15 @@ fn percent(share: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::analysis::scaling::Gain;
+    use crate::analysis::compare::ComparedCell;
     use crate::report::{Style, assert_lines};
 
     #[test]
     fn cells_and_means_are_listed() {
-        let gain = |x, together, speed_up, low| Gain { x, together, speed_up, low, high: 4.0 };
-        let cells = vec![gain(1.0, 0.010, 1.0, 0.9), gain(2.0, 0.020, 4.0, 0.0)];
-        let found = [Scaling { name: "vgg16".into(), unit: "s".into(), fewest: 1, threads: 4, cells }];
+        let cell = |x, first, ratio, high| ComparedCell::planted(x, first, [ratio, 0.25, high]);
+        let cells = vec![cell(1.0, 0.010, 1.0, 1.0 / 0.9), cell(2.0, 0.080, 0.25, f64::INFINITY)];
+        let (name, unit) = ("vgg16".to_owned(), "s".to_owned());
+        let found = [Contrast { name, unit, baseline: 1, value: 4, cells, overall: None }];
         let text = scaling(&found).render(&Style::PLAIN);
         // By hand: the geometric mean of 1 and 4 is 2, half of the possible speed-up of 4 threads; 1/2 = s + (1 - s)/4 has s = 1/3; 1/(1/3 + 2/3/16) = 2.67,
         // 1/(1/3 + 2/3/64) = 2.91.

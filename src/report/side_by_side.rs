@@ -1,8 +1,10 @@
 //! Engines of one run side by side, as tables.
 
 use super::comparison::size_and_ratio;
-use super::{Answer, Column, Document, Ground, Table, distinct};
-use crate::analysis::side_by_side::{Against, Pair, Task};
+use super::{Answer, Column, Document, Ground, Table};
+use crate::analysis::contrast::side_by_side::{Against, Pair};
+use crate::analysis::contrast::{Contrast, geometric_mean};
+use crate::analysis::distinct;
 use crate::units::human;
 
 /// The cells against the fastest variant of the other engine, if it has several; else the cells of the pairs that differ only in the engine, or of
@@ -28,33 +30,37 @@ fn shown(pairs: &[Pair]) -> impl Iterator<Item = &Pair> {
 /// `origin` is the grade of the measurement.
 pub fn side_by_side_answers(pairs: &[Pair], origin: &str) -> Vec<Answer> {
     let answer = |pair: &Pair| {
-        let logs: Vec<f64> = pair.tasks.iter().flat_map(|task| &task.cells).map(|cell| cell.ratio.ln()).collect();
-        let mean = (logs.iter().sum::<f64>() / logs.len() as f64).exp();
-        let Pair { first, second, .. } = pair;
+        let mean = geometric_mean(pair.tasks.iter().flat_map(|task| &task.cells))?;
+        let Contrast { baseline: first, value: second, .. } = &pair.tasks[0];
         let sentence =
             format!("A step of {second} takes {mean:.2} times as long as one of {first}, as the geometric mean.");
-        let ground = |task: &Task| {
-            let (mean, (low, high)) = (task.geometric_mean()?, task.extremes()?);
+        let ground = |task: &Contrast| {
+            let (mean, [low, high]) = (task.mean()?, extremes(task)?);
             let cells = human::counted(task.cells.len() as u64, "batch size");
             Some(Ground {
                 grade: origin.to_owned(),
                 text: format!("{}: {mean:.2} ({low:.2} to {high:.2} over {cells})", task.name),
             })
         };
-        Answer { sentence, grounds: pair.tasks.iter().filter_map(ground).collect() }
+        Some(Answer { sentence, grounds: pair.tasks.iter().filter_map(ground).collect() })
     };
-    let has_cells = |pair: &&Pair| pair.tasks.iter().any(|task| !task.cells.is_empty());
-    shown(pairs).filter(|pair| pair.against != Against::Other).filter(has_cells).map(answer).collect()
+    shown(pairs).filter(|pair| pair.against != Against::Other).filter_map(answer).collect()
+}
+
+/// The smallest and the largest ratio; `None` without cells.
+fn extremes(task: &Contrast) -> Option<[f64; 2]> {
+    let ratios = || task.cells.iter().map(|cell| cell.ratio);
+    Some([ratios().reduce(f64::min)?, ratios().reduce(f64::max)?])
 }
 
 fn cells(pair: &Pair) -> Document {
-    let Pair { first, second, .. } = pair;
+    let Contrast { baseline: first, value: second, .. } = &pair.tasks[0];
     let names_ways = pair.against == Against::Fastest;
     let numbers = ["batch size", first, second, "ratio", "95 % interval"].map(Column::right);
     let which = names_ways.then(|| Column::left("which is"));
     let mut table = Table::new(std::iter::once(Column::left("series")).chain(numbers).chain(which));
     for (task, cell) in pair.tasks.iter().flat_map(|task| task.cells.iter().map(move |cell| (task, cell))) {
-        let row = std::iter::once(task.name.clone()).chain(size_and_ratio(cell, &pair.unit));
+        let row = std::iter::once(task.name.clone()).chain(size_and_ratio(cell, &task.unit));
         table.row(row.chain(names_ways.then(|| cell.group.clone())));
     }
     Document::of_table(format!("Side by side: {second} against {first}"), table)
@@ -63,43 +69,39 @@ fn cells(pair: &Pair) -> Document {
 
 fn means(pairs: &[Pair]) -> Table {
     let mut table = Table::of(&["series", "ours", "against"], &["cells", "ratio", "smallest", "largest"]);
-    for name in distinct(pairs.iter().flat_map(|pair| &pair.tasks).map(|task| &task.name)) {
-        let rows = pairs.iter().flat_map(|pair| pair.tasks.iter().map(move |task| (pair, task)));
-        for (pair, task) in rows.filter(|(_, task)| task.name == *name) {
-            table.row(mean(pair, task));
-        }
+    let tasks = || pairs.iter().flat_map(|pair| &pair.tasks);
+    for name in distinct(tasks().map(|task| &task.name)) {
+        tasks().filter(|task| task.name == *name).for_each(|task| table.row(mean(task)));
     }
     table
 }
 
-fn mean(pair: &Pair, task: &Task) -> [String; 7] {
+fn mean(task: &Contrast) -> [String; 7] {
     let ratio = |value: Option<f64>| value.map_or("unknown".to_owned(), |value| format!("{value:.3}"));
     [
         task.name.clone(),
-        pair.first.clone(),
-        pair.second.clone(),
+        task.baseline.clone(),
+        task.value.clone(),
         human::count(task.cells.len() as u64),
-        ratio(task.geometric_mean()),
-        ratio(task.extremes().map(|(low, _)| low)),
-        ratio(task.extremes().map(|(_, high)| high)),
+        ratio(task.mean()),
+        ratio(extremes(task).map(|[low, _]| low)),
+        ratio(extremes(task).map(|[_, high]| high)),
     ]
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::analysis::compare::{ComparedCell, Decision};
+    use crate::analysis::compare::ComparedCell;
     use crate::report::{Style, assert_lines};
 
     fn cell(x: f64, ratio: f64, high: f64) -> ComparedCell {
-        let (group, first, decision) = ("vgg16".to_owned(), 0.010 * x, Decision::Ambiguous);
-        let (second, low) = (first * ratio, ratio - 0.1);
-        ComparedCell { group, x, first, second, ratio, low, high, between: None, p_value: 0.5, decision }
+        ComparedCell::planted(x, 0.010 * x, [ratio, ratio - 0.1, high])
     }
 
     fn pair(second: &str, against: Against, cells: Vec<ComparedCell>) -> Pair {
-        let tasks = vec![Task { name: "vgg16".to_owned(), cells }];
-        Pair { first: "cudnn, graph".into(), second: second.into(), against, unit: "s".into(), tasks }
+        let [name, unit, baseline] = ["vgg16", "s", "cudnn, graph"].map(String::from);
+        Pair { against, tasks: vec![Contrast { name, unit, baseline, value: second.into(), cells, overall: None }] }
     }
 
     #[test]

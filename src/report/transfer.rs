@@ -1,11 +1,12 @@
 //! What copying the batch in each step costs, as a table.
 
+use super::comparison::interval;
 use super::{Document, Table};
-use crate::analysis::transfer::Transfer;
+use crate::analysis::contrast::Contrast;
 use crate::units::human;
 
 /// For each series that copies: how much longer its step is at the smallest and at the largest size, and where it is most. Empty for nothing.
-pub fn transfers(found: &[Transfer]) -> Document {
+pub fn transfers(found: &[Contrast]) -> Document {
     if found.is_empty() {
         return Document::default();
     }
@@ -20,17 +21,17 @@ pub fn transfers(found: &[Transfer]) -> Document {
             let once = |text: &str| if place == 0 { text.to_owned() } else { String::new() };
             table.row([
                 once(&transfer.name),
-                once(&transfer.data),
+                once(&transfer.value),
                 human::batch_size(cell.x),
                 human::quantity(cell.first, &transfer.unit),
                 human::quantity(cell.second, &transfer.unit),
                 human::signed_percent(cell.ratio - 1.0),
-                interval(cell.low, cell.high),
+                longer([cell.low, cell.high]),
             ]);
         }
         if let Some(all) = &transfer.overall {
-            let longer = human::signed_percent(all.ratio - 1.0);
-            table.row(["", "", &format!("all {}", all.cells), "", "", &longer, &interval(all.low, all.high)]);
+            let by = human::signed_percent(all.ratio - 1.0);
+            table.row(["", "", &format!("all {}", all.cells), "", "", &by, &longer([all.low, all.high])]);
         }
     }
     Document::of_table("Copying the batch in each step", table).with_text(
@@ -39,22 +40,19 @@ pub fn transfers(found: &[Transfer]) -> Document {
     )
 }
 
-fn interval(low: f64, high: f64) -> String {
-    // One block proves nothing.
-    let known = low > 0.0 && high.is_finite();
-    let percent = |ratio: f64| 100.0 * (ratio - 1.0);
-    if known { format!("{:+.1} to {:+.1} %", percent(low), percent(high)) } else { "unknown".to_owned() }
+fn longer(ratios: [f64; 2]) -> String {
+    interval(ratios, " %", |ratio| format!("{:+.1}", 100.0 * (ratio - 1.0)))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::analysis::transfer::{tests::run, transfers as analysed};
+    use crate::analysis::contrast::transfer::{tests::run, transfers as analysed};
     use crate::report::{Style, tidy};
 
     #[test]
     fn each_series_that_copies_has_its_ends() {
-        let text = transfers(&analysed(&run())).render(&Style { width: 200, ..Style::PLAIN });
+        let text = transfers(&analysed(&Vec::from_iter(&run()))).render(&Style { width: 200, ..Style::PLAIN });
         let tidy = tidy(&text);
         // By hand: 1.02 and 1.03 ms at 10; 3 and 4 ms at 1000.
         assert!(tidy.iter().any(|line| line.starts_with("mlp, cpu pageable 10 1.02 ms 1.03 ms +")), "{text}");

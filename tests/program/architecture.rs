@@ -68,6 +68,7 @@ const ROOMS: &[(&str, &[&str])] = &[
             "store", "table", "units",
         ],
     ),
+    ("words", &["analysis", "detect", "stats", "units"]),
     ("check", &["device", "engine", "error", "foreign", "network", "os", "settings", "spec"]),
     ("data", &["device", "error", "network", "os", "random", "spec", "store", "units"]),
     (
@@ -94,10 +95,10 @@ const ROOMS: &[(&str, &[&str])] = &[
         "report",
         &[
             "analysis", "detect", "error", "foreign", "os", "predict", "run", "settings", "spec", "stats", "store",
-            "units",
+            "units", "words",
         ],
     ),
-    ("chart", &["analysis", "detect", "error", "foreign", "os", "predict", "report", "settings", "stats", "units"]),
+    ("chart", &["analysis", "detect", "error", "foreign", "os", "predict", "settings", "stats", "units", "words"]),
     ("page", &["analysis", "chart", "detect", "error", "foreign", "os", "report", "store", "units"]),
     (
         "study",

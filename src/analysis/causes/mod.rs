@@ -9,6 +9,8 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use serde::Serialize;
+
 use crate::analysis::{Analysed, Series};
 use crate::detect::Jump;
 use crate::error::Result;
@@ -43,18 +45,19 @@ pub struct Explanation {
 }
 
 /// A layer in one direction, on both sides of a jump.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Cause {
     pub layer: String,
     pub direction: String,
     /// Its own step; `None` where it was not timed, or does not stand out.
     pub step: Option<LayerStep>,
     pub before: SideExecution,
+    #[serde(rename = "after")]
     pub behind: SideExecution,
 }
 
 /// How a layer is executed on one side of a jump.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct SideExecution {
     pub algorithm: Option<String>,
     pub kernel: Option<String>,
@@ -62,7 +65,7 @@ pub struct SideExecution {
 }
 
 /// A step of a layer's time, in seconds.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct LayerStep {
     pub size_s: f64,
     pub standard_error_s: f64,

@@ -25,13 +25,13 @@ pub(super) struct Key {
     pub(super) x: u64,
 }
 
-/// With values multiplied by `factor`, which are then multiples of `unit`; of rates their inverse, so that more is slower. The column `left_out` of
-/// the groups does not distinguish cells.
-pub(super) fn cells(series: &[Series], factor: f64, unit: f64, left_out: Option<&str>) -> Cells {
+/// With values multiplied by `factor`, which are then multiples of `unit`; of rates their inverse, so that more is slower. Only the columns of
+/// the groups that count distinguish cells.
+pub(super) fn cells(series: &[Series], factor: f64, unit: f64, counts: impl Fn(&str) -> bool) -> Cells {
     let mut cells = Cells::new();
     for series in series {
         let sign = if series.kind == TimeOrRate::Rate { -1.0 } else { 1.0 };
-        let group = series.values_without(left_out);
+        let group = series.values_of(&counts);
         for (i, seen) in series.observations().into_iter().enumerate().filter(|(_, seen)| seen.y > 0.0) {
             let block = seen.block.map_or(-1 - i as i64, i64::from);
             let key = Key { group: group.clone(), x: seen.x.to_bits() };
@@ -43,12 +43,16 @@ pub(super) fn cells(series: &[Series], factor: f64, unit: f64, left_out: Option<
     cells
 }
 
-/// The cells of each run, with values in the unit of the first; `left_out` as of [`cells`].
+/// The cells of each run, with values in the unit of the first. The column `left_out` does not distinguish them.
 pub(super) fn in_one_unit(runs: &[&[Series]], left_out: Option<&str>) -> Result<Vec<Cells>> {
     let factor = |run: &&[Series]| conversion(runs[0], run).map_err(|error| in_its_source(run, error));
     let factors: Vec<f64> = runs.iter().map(factor).collect::<Result<_>>()?;
     let unit = unit_of(runs.iter().copied().zip(factors.iter().copied()));
-    Ok(runs.iter().zip(factors).map(|(run, factor)| cells(run, factor, unit, left_out)).collect())
+    Ok(runs
+        .iter()
+        .zip(factors)
+        .map(|(run, factor)| cells(run, factor, unit, |column| left_out != Some(column)))
+        .collect())
 }
 
 /// An error with the run that it is about.
@@ -127,6 +131,5 @@ fn step_name<'a, S: IntoIterator<Item = &'a Series>>(side: S) -> Option<&'a str>
 
 /// What the step of a series is called; `None` if it is not the user's own.
 fn own_name(series: &Series) -> Option<&str> {
-    let engine = series.facts.get("engine").and_then(|name| EngineName::from_name(name));
-    series.value(NAME).filter(|_| engine.is_some_and(EngineName::is_own))
+    series.value(NAME).filter(|_| series.engine().is_some_and(EngineName::is_own))
 }

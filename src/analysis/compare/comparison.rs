@@ -59,10 +59,24 @@ impl ComparedCell {
         Self { group, x, first, second, ratio, low, high, between: None, p_value, decision }
     }
 
+    /// The first time over the second, and its interval.
+    pub fn speed_up(&self) -> [f64; 3] {
+        [self.ratio, self.high, self.low].map(f64::recip)
+    }
+
     /// Converts a cell of times per unit of work into a cell of rates, with the same decision.
     pub(super) fn as_rate(&mut self) {
-        (self.first, self.second, self.ratio) = (self.first.recip(), self.second.recip(), self.ratio.recip());
-        (self.low, self.high) = (self.high.recip(), self.low.recip());
+        [self.ratio, self.low, self.high] = self.speed_up();
+        (self.first, self.second) = (self.first.recip(), self.second.recip());
+    }
+}
+
+#[cfg(test)]
+impl ComparedCell {
+    /// A cell with the time of the first, and the ratio with its interval.
+    pub(crate) fn planted(x: f64, first: f64, [ratio, low, high]: [f64; 3]) -> Self {
+        let (group, second, decision) = (String::new(), first * ratio, Decision::Ambiguous);
+        Self { group, x, first, second, ratio, low, high, between: None, p_value: 0.5, decision }
     }
 }
 

@@ -65,7 +65,8 @@ pub fn runs(first: &[Series], second: &[Series], rules: &Rules) -> Result<Compar
     let per_unit = conversion(first, second)?;
     let unit = unit_of([(first, 1.0), (second, per_unit)]);
     let left_out = left_out([first, second]);
-    let (a, b) = (cells(first, 1.0, unit, left_out), cells(second, per_unit, unit, left_out));
+    let counts = |column: &str| left_out != Some(column);
+    let (a, b) = (cells(first, 1.0, unit, counts), cells(second, per_unit, unit, counts));
     let is_single = |cells: &Cells| cells.values().all(|blocks| blocks.times.len() == 1);
     let are_tables = first.iter().chain(second).all(|series| series.cells.is_empty());
     let found = match are_tables && is_single(&a) && is_single(&b) && rules.design == Design::Separate {
@@ -93,12 +94,14 @@ fn of_single(a: &Cells, b: &Cells, rules: &Rules) -> Result<Comparison> {
     Ok(found.pop().unwrap_or_default())
 }
 
-/// Compares the cells that both runs have, with values in the same unit. Steps without a block number count as one block each. Ratios are of times, also
-/// where the values are rates.
-pub fn compare(first: &[Series], second: &[Series], rules: &Rules) -> Comparison {
-    let unit = unit_of([(first, 1.0), (second, 1.0)]);
-    let mut found = compared(&cells(first, 1.0, unit, None), &cells(second, 1.0, unit, None), rules);
-    if are_rates(first) {
+/// Compares the sizes that two series in the same unit have, whatever they are called. Steps without a block number count as one block each. Ratios are
+/// of times, also where the values are rates.
+pub fn compare(first: &Series, second: &Series, rules: &Rules) -> Comparison {
+    let both = [first, second].map(std::slice::from_ref);
+    let unit = unit_of(both.map(|series| (series, 1.0)));
+    let [a, b] = both.map(|series| cells(series, 1.0, unit, |_| false));
+    let mut found = compared(&a, &b, rules);
+    if first.kind == TimeOrRate::Rate {
         let values = found.cells.iter_mut().flat_map(|cell| [&mut cell.first, &mut cell.second]);
         values.for_each(|value| *value = value.recip());
     }

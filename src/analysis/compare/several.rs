@@ -100,7 +100,7 @@ mod tests {
         let mut rng = Rng::new(13);
         let runs = [run(&mut rng, 8, 1.0), run(&mut rng, 8, 1.05)];
         let found = several(&runs, &Rules::default()).unwrap();
-        let two = compare(&runs[0], &runs[1], &Rules::default());
+        let two = compare(&runs[0][0], &runs[1][0], &Rules::default());
         assert_eq!(found.against_first[0].cells, two.cells);
         assert_eq!(found.between.iter().map(|one| one.overall.clone()).collect::<Vec<_>>(), two.overall);
     }

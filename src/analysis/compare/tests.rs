@@ -25,7 +25,7 @@ fn equal_runs_are_rarely_found_different() {
     let alarms = (0..1000)
         .filter(|_| {
             let (a, b) = (run(&mut rng, 8, 6, |_| 1.0), run(&mut rng, 8, 6, |_| 1.0));
-            let found = compare(&a, &b, &Rules::default());
+            let found = compare(&a[0], &b[0], &Rules::default());
             found.cells.iter().any(|cell| matches!(cell.decision, Decision::Faster | Decision::Slower))
         })
         .count();
@@ -51,18 +51,18 @@ fn in_turns_a_machine_that_gets_slower_is_not_taken_for_slower_code() {
     for _ in 0..300 {
         let mut measured = |hour: fn(u32) -> f64| on_a_drifting_machine(&mut rng, 8, hour, 1.0);
         let (first, after) = (measured(f64::from), measured(|block| f64::from(block + 8)));
-        one_after_the_other += usize::from(named(&compare(&first, &after, &Rules::default())));
+        one_after_the_other += usize::from(named(&compare(&first[0], &after[0], &Rules::default())));
         // A B, B A, A B, ...: within a round one is half a block later than the other, by turns.
         let first = measured(|round| 2.0 * f64::from(round) + f64::from(round % 2));
         let second = measured(|round| 2.0 * f64::from(round) + f64::from(1 - round % 2));
-        in_turns += usize::from(named(&compare(&first, &second, &turns)));
+        in_turns += usize::from(named(&compare(&first[0], &second[0], &turns)));
     }
     // Stated: at most 5 %, 15 of 300; three standard deviations of such a count are 11.
     assert!(in_turns <= 26, "{in_turns} of 300 equal pairs in turns were found different");
     assert!(one_after_the_other > 250, "{one_after_the_other} of 300: this machine would not need turns");
     let first = on_a_drifting_machine(&mut rng, 8, |round| 2.0 * f64::from(round), 1.0);
     let slower = on_a_drifting_machine(&mut rng, 8, |round| 2.0 * f64::from(round) + 0.1, 1.1);
-    assert_eq!(compare(&first, &slower, &turns).count(Decision::Slower), 8);
+    assert_eq!(compare(&first[0], &slower[0], &turns).count(Decision::Slower), 8);
 }
 
 fn of_times(times: impl IntoIterator<Item = (i64, Vec<f64>)>) -> Blocks {
@@ -109,7 +109,7 @@ fn rates_are_rates_everywhere() {
     near(three.against_first[0].cells[0].first, two.cells[0].first);
     near(three.between[0].overall.ratio, 0.8);
     // Beside each other in one run: the values are rates, the ratio is that of times.
-    let beside = compare(&all[0], &all[1], &Rules::default());
+    let beside = compare(&all[0][0], &all[1][0], &Rules::default());
     near(beside.cells[0].first, two.cells[0].first);
     near(beside.cells[0].ratio, 1.25);
 }
@@ -134,11 +134,11 @@ fn rounds_are_compared_by_students_test_of_their_differences() {
 fn a_slower_cell_is_found_and_the_others_are_left_alone() {
     let mut rng = Rng::new(6);
     let (a, b) = (run(&mut rng, 20, 20, |_| 1.0), run(&mut rng, 20, 20, |x| if x == 7 { 1.1 } else { 1.0 }));
-    let found = compare(&a, &b, &Rules::default());
+    let found = compare(&a[0], &b[0], &Rules::default());
     let slower: Vec<f64> = found.cells.iter().filter(|c| c.decision == Decision::Slower).map(|c| c.x).collect();
     assert_eq!(slower, [7.0]);
     assert!(found.cells[6].low < 1.1 && 1.1 < found.cells[6].high, "{:?}", found.cells[6]);
-    let back = compare(&b, &a, &Rules::default());
+    let back = compare(&b[0], &a[0], &Rules::default());
     assert_eq!(back.cells[6].decision, Decision::Faster);
 }
 
@@ -147,7 +147,7 @@ fn what_is_proven_to_lie_within_the_margin_is_the_same() {
     let mut rng = Rng::new(6);
     let (a, b) = (run(&mut rng, 4, 60, |_| 1.0), run(&mut rng, 4, 60, |_| 1.03));
     let decisions = |margin: f64| {
-        let found = compare(&a, &b, &Rules { margin, ..Rules::default() });
+        let found = compare(&a[0], &b[0], &Rules { margin, ..Rules::default() });
         found.cells.iter().map(|cell| cell.decision).collect::<Vec<_>>()
     };
     assert_eq!(decisions(0.01), [Decision::Slower; 4]);
@@ -159,11 +159,11 @@ fn the_same_needs_precision_and_one_block_proves_nothing() {
     let mut rng = Rng::new(7);
     let (a, b) = (run(&mut rng, 3, 60, |_| 1.0), run(&mut rng, 3, 60, |_| 1.0));
     let wide = Rules { margin: 0.03, ..Rules::default() };
-    assert!(compare(&a, &b, &wide).cells.iter().all(|cell| cell.decision == Decision::Same));
+    assert!(compare(&a[0], &b[0], &wide).cells.iter().all(|cell| cell.decision == Decision::Same));
     let narrow = Rules { margin: 1e-4, ..Rules::default() };
-    assert!(compare(&a, &b, &narrow).cells.iter().all(|cell| cell.decision == Decision::Ambiguous));
+    assert!(compare(&a[0], &b[0], &narrow).cells.iter().all(|cell| cell.decision == Decision::Ambiguous));
     let (a, b) = (run(&mut rng, 3, 1, |_| 1.0), run(&mut rng, 4, 1, |_| 2.0));
-    let lone = compare(&a, &b, &Rules::default());
+    let lone = compare(&a[0], &b[0], &Rules::default());
     assert!(lone.cells.iter().all(|cell| cell.decision == Decision::Ambiguous));
     assert_eq!((lone.cells.len(), lone.unmatched), (3, 1));
 }

@@ -18,6 +18,8 @@ mod tests;
 
 use std::collections::BTreeMap;
 
+use serde::Serialize;
+
 use super::Series;
 use super::causes::Explanation;
 use crate::analysis::mechanisms::formulas::Mechanism;
@@ -53,7 +55,7 @@ pub struct KnownSeries<'a> {
 }
 
 /// A layer in one direction in which a mechanism predicts a step.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct AffectedLayer {
     pub layer: String,
     pub direction: String,

@@ -5,8 +5,8 @@ use std::path::Path;
 
 use super::{Answers, KnownSeries, MachineMemory, Setup, explain};
 use crate::analysis::causes::Explanation;
+use crate::analysis::cell_medians::cell_medians;
 use crate::analysis::environment::Environment;
-use crate::analysis::parallel::cell_medians;
 use crate::analysis::{Analysed, Series};
 use crate::error::Result;
 use crate::os::look;
@@ -44,8 +44,7 @@ fn copies(path: &Path) -> Result<BTreeMap<i64, f64>> {
 fn setup<'a>(series: &Series, plan: &'a Plan, machines: &'a BTreeMap<EngineName, MachineMemory>) -> Option<Setup<'a>> {
     let first = usize::try_from(*series.cells.first()?).ok()?;
     let cell = plan.cells.get(first)?;
-    let stored = series.facts.get("engine").and_then(|name| EngineName::from_name(name));
-    let engine = stored.unwrap_or(cell.engine);
+    let engine = series.engine().unwrap_or(cell.engine);
     let machine = machines.get(&engine)?;
     Some(Setup { engine, network: &cell.workload.network, settings: &cell.workload.settings, machine })
 }

@@ -2,13 +2,13 @@
 
 use std::path::Path;
 
-use super::{Drawing, device, made_by, medians, of_group, title};
-use crate::analysis::Analysed;
+use super::{Drawing, device, made_by, medians, title};
 use crate::analysis::crossover::{Crossing, Crossover, Crossovers, TRAINING_STEPS};
+use crate::analysis::{Analysed, distinct};
 use crate::chart::palette::RUNS;
 use crate::chart::{Chart, CrossingPanel, Crossings, Line, LinePoint};
-use crate::report;
 use crate::units::human;
+use crate::words;
 
 /// Step times on logarithmic axes with the crossovers; `None` where no pair crosses.
 pub fn crossover(source: &Path, found: &[Analysed], crossovers: &Crossovers) -> Option<Drawing> {
@@ -20,7 +20,7 @@ pub fn crossover(source: &Path, found: &[Analysed], crossovers: &Crossovers) -> 
 fn crossings(source: &Path, found: &[Analysed], crossovers: &Crossovers) -> Crossings {
     let names = Names::new(found);
     let (panels, left_out) = panels(found, crossovers, &names);
-    let sentence = |pair: &Crossover| report::crossover_sentence(pair, |label| names.of(label));
+    let sentence = |pair: &Crossover| words::crossover_sentence(pair, |label| names.of(label));
     let sentences: Vec<String> = crossovers.steps.iter().filter_map(sentence).collect();
     let blocks: std::collections::BTreeSet<Option<u32>> =
         found.iter().flat_map(|found| &found.series.measurements).map(|m| m.observation.block).collect();
@@ -54,7 +54,7 @@ const MOST_PANELS: usize = 8;
 /// A panel for each model and each data path in which series cross, and how many series are left out: those of other panels, and where there are more than
 /// can be distinguished, those that cross no other one.
 fn panels(found: &[Analysed], crossovers: &Crossovers, names: &Names) -> (Vec<CrossingPanel>, usize) {
-    let value = |found: &Analysed, column: &str| of_group(&found.series, column).cloned();
+    let value = |found: &Analysed, column: &str| found.series.value(column).map(str::to_owned);
     let differs = |column: &&str| found.iter().any(|other| value(other, column) != value(&found[0], column));
     let columns: Vec<&str> = ["model", "data"].into_iter().filter(differs).collect();
     let key = |found: &Analysed| columns.iter().map(|column| value(found, column)).collect::<Vec<Option<String>>>();
@@ -63,7 +63,7 @@ fn panels(found: &[Analysed], crossovers: &Crossovers, names: &Names) -> (Vec<Cr
         pairs.any(|pair| pair.first == label || pair.second == label)
     };
     let mut panels = Vec::new();
-    for own_key in report::distinct(found.iter().map(key)) {
+    for own_key in distinct(found.iter().map(key)) {
         let mut own: Vec<&Analysed> = found.iter().filter(|found| key(found) == own_key).collect();
         if own.len() > RUNS.len() {
             own.retain(|found| crosses(&found.series.label()));
@@ -142,7 +142,7 @@ impl Names {
     fn sentence(&self, pair: &Crossover, relation: &str, place: &Crossing) -> String {
         let faster = pair.faster_at_largest();
         let other = if faster == pair.first { &pair.second } else { &pair.first };
-        format!("{} {relation} {} from {}", self.of(faster), self.of(other), about(report::first_size(place)))
+        format!("{} {relation} {} from {}", self.of(faster), self.of(other), about(words::first_size(place)))
     }
 }
 

@@ -16,10 +16,10 @@ use crate::analysis::{Analysed, BaseUnit, Series, TimeOrRate, again, control, li
 use crate::chart::{self, Chart, Covariate, Paper, Quantity, StepRecord, StepTime, Timeline};
 use crate::detect::{FactorPoint, Findings};
 use crate::error::Result;
-use crate::report;
 use crate::settings::EngineName;
 use crate::stats::quantile::median;
 use crate::units::human;
+use crate::words;
 pub use copying::copying;
 pub use crossover::crossover;
 pub use parallel::efficiency;
@@ -109,7 +109,7 @@ fn step_time(source: &Path, found: &[Analysed]) -> StepTime {
         // They are drawn like other sizes off the line.
         let is_slow = |x: f64| slow.iter().flat_map(|slow| &slow.sizes).any(|size| size.x == x);
         findings.points.iter_mut().for_each(|point| point.off |= is_slow(point.x));
-        let slow = slow.as_ref().map(report::slow::text);
+        let slow = slow.as_ref().map(words::slow);
         chart::ChartSeries { name: series.label(), findings, slow, avoid: Vec::new() }
     });
     let rate = first.is_some_and(|series| series.kind == TimeOrRate::Rate);
@@ -161,7 +161,7 @@ fn item(found: &[Analysed]) -> Option<String> {
 fn scaled(findings: &Findings, scale: f64) -> Findings {
     let mut scaled = findings.clone();
     // Between sizes far apart the line of such a curve may be anywhere.
-    if scaled.jumps.is_empty() && report::is_too_steep(findings) {
+    if scaled.jumps.is_empty() && words::is_too_steep(findings) {
         scaled.points.iter_mut().for_each(|point| point.fit = f64::NAN);
         scaled.kinks.clear();
         scaled.rejected.clear();
@@ -177,11 +177,6 @@ fn scaled(findings: &Findings, scale: f64) -> Findings {
 fn shared(found: &[Analysed], name: &str) -> Option<String> {
     let first = found.first()?.series.facts.get(name)?;
     found.iter().all(|found| found.series.facts.get(name) == Some(first)).then(|| first.clone())
-}
-
-/// The value of a series in a column that tells it from others.
-fn of_group<'a>(series: &'a Series, column: &str) -> Option<&'a String> {
-    series.group.iter().find(|(name, _)| name == column).map(|(_, value)| value)
 }
 
 /// What was measured on, for a caption.
@@ -236,7 +231,7 @@ fn provenance(source: &Path, found: &[Analysed]) -> Vec<String> {
         limit(largest(of_controls)).map(|rate| format!("A/A runs: {rate} false alarms")),
     ];
     let caption = parts.into_iter().flatten().collect::<Vec<_>>().join(" \u{b7} ");
-    std::iter::once(caption).chain(report::machines(found)).collect()
+    std::iter::once(caption).chain(words::machines(found)).collect()
 }
 
 /// The caption of a chart, with what has to be remarked.

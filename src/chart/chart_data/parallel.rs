@@ -4,7 +4,7 @@ use std::path::Path;
 
 use super::{Drawing, device, made_by, title};
 use crate::analysis::Analysed;
-use crate::analysis::parallel::{Beside, PROMISED, Parallel, ParallelCell};
+use crate::analysis::contrast::parallel::{PROMISED, Parallel, ParallelCell};
 use crate::chart::axis::ascending;
 use crate::chart::{Chart, Line, LinePanel, LinePoint, Quantity, ReferenceLevel, Stacked, StackedPanel};
 use crate::units::human;
@@ -57,8 +57,7 @@ fn stacked(source: &Path, found: &[Analysed], all: &[Parallel]) -> Stacked {
 
 /// Where the efficiency of a series provably falls, between two batch sizes.
 fn falls(all: &[Parallel]) -> Vec<f64> {
-    let falls = |beside: &&Beside| beside.behind.high < beside.before.low;
-    let jumps = all.iter().flat_map(|parallel| &parallel.jumps).filter(falls);
+    let jumps = all.iter().flat_map(|parallel| &parallel.jumps).filter(|beside| beside.falls());
     ascending(jumps.map(|beside| 0.5 * (beside.before.batch_size + beside.behind.batch_size)))
 }
 
@@ -110,13 +109,13 @@ fn over_processes(all: &[Parallel]) -> LinePanel {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::analysis::parallel::{parallel, tests::run};
+    use crate::analysis::contrast::parallel::{Beside, parallel, tests::run};
     use crate::chart::tests::assert_says;
 
     #[test]
     fn a_line_for_each_series_and_one_for_each_batch_size_from_the_fewest_processes_on() {
         let analysed = run();
-        let mut all = parallel(&analysed, &std::collections::BTreeMap::new());
+        let mut all = parallel(&analysed.each_ref(), &std::collections::BTreeMap::new());
         all.iter_mut().for_each(|one| one.jumps.clear());
         let chart = stacked(Path::new("results/p"), &analysed, &all);
         assert_eq!(chart.panels.len(), 2, "nothing says how long the all-reduce took");
@@ -138,7 +137,7 @@ mod tests {
     fn the_share_of_the_all_reduce_and_where_the_efficiency_falls_are_on_the_chart() {
         let analysed = run();
         let shares: std::collections::BTreeMap<i64, f64> = (40..80).map(|cell| (cell, 0.25)).collect();
-        let mut all = parallel(&analysed, &shares);
+        let mut all = parallel(&analysed.each_ref(), &shares);
         let cell = all[0].cells[11];
         let side = |batch_size, low, high| ParallelCell { batch_size, low, high, ..cell };
         let beside = |before, behind| Beside { before, behind, alone_jumps: true, together_jumps: false };

@@ -5,7 +5,6 @@ use std::collections::BTreeSet;
 use crate::chart::{Chart, PredictedCurve, PredictedPoint, Prediction};
 use crate::predict::priced::{Priced, cheapest, groups};
 use crate::predict::{Basis, Place};
-use crate::report;
 use crate::units::human;
 
 /// What an example takes at each batch size, a panel for each network on each device.
@@ -46,5 +45,5 @@ fn curve(group: &[&Priced]) -> PredictedCurve {
             before_jump: row.before_jump,
         }
     };
-    PredictedCurve { name: report::called(group[0]), points: group.iter().map(point).collect() }
+    PredictedCurve { name: group[0].called(), points: group.iter().map(point).collect() }
 }

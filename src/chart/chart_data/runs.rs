@@ -2,12 +2,11 @@
 
 use std::path::{Path, PathBuf};
 
-use super::{of_group, provenance, step_time};
-use crate::analysis::{Analysed, again, run_names};
+use super::{provenance, step_time};
+use crate::analysis::{Analysed, again, distinct, run_names};
 use crate::chart::palette::RUNS;
 use crate::chart::{ChartSeries, RunCurve, Runs, RunsPanel, StepTime};
 use crate::error::{Error, Result};
-use crate::report;
 
 /// Columns that name the device of a series, not its task; the last one is the name in other programs' tables.
 const DEVICE: &[&str] = &["device", "device_name", "gpu"];
@@ -51,12 +50,12 @@ pub fn together(sources: &[AnalysedRun]) -> Result<Together> {
     for &source in &drawn {
         for (series, found) in charts[source].series.iter().zip(&sources[source].found) {
             let fact = |name: &str| found.series.facts.get(name).cloned();
-            let gpu = of_group(&found.series, "gpu").cloned();
+            let gpu = found.series.value("gpu").map(str::to_owned);
             let device_name = fact("device_name").or_else(|| gpu.clone());
             entries.push((Identity { source, device: fact("device").or(gpu), device_name }, task(found), series));
         }
     }
-    let identities = report::distinct(entries.iter().map(|(identity, ..)| identity));
+    let identities = distinct(entries.iter().map(|(identity, ..)| identity));
     if identities.len() > RUNS.len() {
         let message = format!("{} runs and devices in one picture could not be distinguished", identities.len());
         return Err(Error::data(message).hint(format!("draw at most {} at a time", RUNS.len())));
@@ -73,8 +72,7 @@ pub fn together(sources: &[AnalysedRun]) -> Result<Together> {
             .collect();
         RunsPanel { name: if task.is_empty() { curves[0].series.name.clone() } else { task.clone() }, curves }
     };
-    let panels: Vec<RunsPanel> =
-        report::distinct(entries.iter().map(|entry| &entry.1)).into_iter().map(panel).collect();
+    let panels: Vec<RunsPanel> = distinct(entries.iter().map(|entry| &entry.1)).into_iter().map(panel).collect();
     let first = &charts[drawn[0]];
     let chart = Runs {
         title: title(&panels, &identities),
@@ -89,15 +87,13 @@ pub fn together(sources: &[AnalysedRun]) -> Result<Together> {
 }
 
 fn task(found: &Analysed) -> String {
-    let mut series = found.series.clone();
-    series.group.retain(|(column, _)| !DEVICE.contains(&column.as_str()));
-    series.values()
+    found.series.values_of(|column| !DEVICE.contains(&column))
 }
 
 /// By the device where every run and device has another one; else by the run, and where a run has several devices by both.
 fn names(identities: &[&Identity], sources: &[AnalysedRun]) -> Vec<String> {
     let devices: Vec<&String> = identities.iter().filter_map(|identity| identity.device_name.as_ref()).collect();
-    if report::distinct(devices.iter()).len() == identities.len() {
+    if distinct(devices.iter()).len() == identities.len() {
         return devices.into_iter().cloned().collect();
     }
     let runs = run_names(&sources.iter().map(|source| source.path.clone()).collect::<Vec<_>>());
@@ -114,7 +110,7 @@ fn names(identities: &[&Identity], sources: &[AnalysedRun]) -> Vec<String> {
 
 /// `vgg16 on 3 devices`, `3 runs`.
 fn title(panels: &[RunsPanel], identities: &[&Identity]) -> String {
-    let devices = report::distinct(identities.iter().filter_map(|identity| identity.device_name.as_ref()));
+    let devices = distinct(identities.iter().filter_map(|identity| identity.device_name.as_ref()));
     let number = identities.len();
     let by_device = devices.len() == number;
     let subjects = format!("{number} {}", if by_device { "devices" } else { "runs" });

@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
-use super::{executed, of_group, shared};
-use crate::analysis::Analysed;
-use crate::{foreign, report};
+use super::{executed, shared};
+use crate::analysis::{Analysed, distinct};
+use crate::foreign;
 
 /// Models that a title names; of more it says how many there are.
 const NAMED: usize = 4;
@@ -32,10 +32,10 @@ fn stem(source: &Path) -> String {
 fn subject(found: &[Analysed]) -> Option<String> {
     let model = |Analysed { series, .. }: &Analysed| {
         series.facts.get("device")?;
-        of_group(series, "model").map(|model| foreign::name(model))
+        series.value("model").map(foreign::name)
     };
     let models: Vec<String> = found.iter().map(model).collect::<Option<_>>()?;
-    let models = report::distinct(models.into_iter());
+    let models = distinct(models.into_iter());
     let models = match models.len() {
         0 => return None,
         1..=NAMED => models.join(", "),

@@ -7,7 +7,7 @@ use crate::chart::data::ChartSeries;
 use crate::chart::geometry::DataPoint;
 use crate::chart::palette::Color;
 use crate::detect::{Jump, Point};
-use crate::report::Repeated;
+use crate::words::Repeated;
 
 pub struct ColouredSeries<'a> {
     pub series: &'a ChartSeries,

@@ -20,8 +20,8 @@ use super::palette::{BLUE, Color, GREEN, INK, MUTED, SERIES, TEXT, VERMILLION};
 use super::panel::{Panel, TICK_SIZE, TITLE_LIFT};
 use super::scene::{Anchor, Font, Scene};
 use crate::detect::{Early, FEWEST_POINTS, Findings, Note};
-use crate::report;
 use crate::units::human;
+use crate::words;
 use curve::ColouredSeries;
 use layout::{Areas, Layout};
 pub use runs::scene as runs;
@@ -41,7 +41,7 @@ pub fn scene(chart: &StepTime, column: Option<f64>) -> Scene {
     let summary = match &chart.series[..] {
         [] => "No series to draw.".to_string(),
         [one] => {
-            let summary = report::summary(&one.findings);
+            let summary = words::summary(&one.findings);
             match &one.slow {
                 Some(slow) => format!("{}. Slow: {slow}.", summary.trim_end_matches('.')),
                 None => summary,
@@ -164,7 +164,7 @@ fn tally(series: &[ChartSeries]) -> String {
     let part = |s: &ChartSeries| match s.findings.jumps.len() as u64 {
         0 if s.findings.points.len() < FEWEST_POINTS => format!("{}: too few points", s.name),
         0 if s.findings.unsearched().is_some() => format!("{}: not searched", s.name),
-        0 if report::is_too_steep(&s.findings) => format!("{}: too few sizes for so steep a curve", s.name),
+        0 if words::is_too_steep(&s.findings) => format!("{}: too few sizes for so steep a curve", s.name),
         0 => match s.findings.open_below() {
             Some(seen) => format!("{}: none of {} or more", s.name, human::limit(seen)),
             None => format!("{}: no jump", s.name),

@@ -15,8 +15,8 @@ use crate::chart::palette::{Color, INK, MUTED, RUNS, SERIES, TEXT};
 use crate::chart::panel::{Panel, TICK_SIZE};
 use crate::chart::scene::{Anchor, Font, Scene};
 use crate::detect::{FEWEST_POINTS, Jump};
-use crate::report;
 use crate::units::human;
+use crate::words;
 
 /// The strip: the height of a row, and the size of its text.
 const ROW: f64 = 18.0;
@@ -102,7 +102,7 @@ fn summary(chart: &Runs) -> String {
 fn verdict(panel: &RunsPanel) -> String {
     let number = panel.curves.len();
     if let [one] = &panel.curves[..] {
-        let said = report::summary(&one.series.findings);
+        let said = words::summary(&one.series.findings);
         return format!("{}: {}", one.series.name, said.trim_end_matches('.'));
     }
     if let Some(early) = too_early(panel.curves.iter().map(|curve| &curve.series)) {
@@ -171,7 +171,7 @@ fn row(scene: &mut Scene, panel: &Panel, curve: &ColouredSeries, baseline: f64) 
     let findings = &curve.series.findings;
     let font = Font::regular(LABEL_SIZE, TEXT);
     if findings.jumps.is_empty() {
-        let said = [report::summary(findings), "No jump.".to_owned()];
+        let said = [words::summary(findings), "No jump.".to_owned()];
         let said_in_short = if findings.open_below().is_none() && findings.is_judged() { 2 } else { 1 };
         let fits = |text: &&String| font::width(text, LABEL_SIZE, false) * 1.06 < panel.area.width() - 16.0;
         if let Some(text) = said[..said_in_short].iter().find(fits) {

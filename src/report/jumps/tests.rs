@@ -3,6 +3,7 @@
 use super::*;
 use crate::detect::{AlarmRate, Early, Point, Rejection};
 use crate::report::tidy;
+use crate::words::has_too_few_points;
 
 fn jump(after: f64, size: f64) -> Jump {
     Jump { low: size * 0.96, high: size * 1.05, p_value: 0.0002, ..Jump::planted(after, size, size / 0.1458) }

@@ -113,7 +113,7 @@ fn counted(machine: RunVariation, planted: Planted, runs: usize) -> Counts {
         counts.covered += found.cells.iter().filter(covers).count();
         // Judged by resampling, which takes longer.
         if planted == Planted::Nothing && runs == 3 {
-            counts.wrong_with_one += usize::from(wrong(&compare(&first[0], &second[0], &rules)));
+            counts.wrong_with_one += usize::from(wrong(&compare(&first[0][0], &second[0][0], &rules)));
         }
     }
     counts

@@ -7,12 +7,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use super::scaling::{Against, Gain, against_fewest, gains, without};
+use super::{Contrast, number, pairs};
+use crate::analysis::cell_medians::cell_medians;
+use crate::analysis::compare::{ComparedCell, Rules};
 use crate::analysis::{Analysed, Series};
 use crate::error::Result;
 use crate::settings::Scaling;
-use crate::stats::quantile::median;
-use crate::store::Table;
 
 /// The share that the builders of platforms for training promise (a white paper's figure): measured by others.
 pub const PROMISED: f64 = 0.95;
@@ -57,44 +57,46 @@ pub struct Beside {
 impl Beside {
     /// Whether the efficiency changes: the intervals lie apart.
     pub fn changes(&self) -> bool {
-        self.behind.high < self.before.low || self.before.high < self.behind.low
+        self.falls() || self.before.high < self.behind.low
+    }
+
+    /// Whether it provably falls.
+    pub fn falls(&self) -> bool {
+        self.behind.high < self.before.low
     }
 }
 
 /// Every series with more processes against the one that differs from it in nothing but having the fewest. Empty where the run has one
 /// number of processes. `reducing` is the share of each cell, by its number in the plan; see [`reducing`].
-pub fn parallel(found: &[Analysed], reducing: &BTreeMap<i64, f64>) -> Vec<Parallel> {
-    let series: Vec<Series> = found.iter().map(|found| found.series.clone()).collect();
-    let one = |against: Against| {
-        let together = &series[against.together];
-        let strong = together.facts.get("scaling").is_some_and(|name| name == Scaling::Strong.name());
+pub fn parallel(found: &[&Analysed], reducing: &BTreeMap<i64, f64>) -> Vec<Parallel> {
+    let series: Vec<&Series> = found.iter().map(|found| &found.series).collect();
+    let one = |pair: [(usize, u32); 2]| {
+        let counts = |name: &str| !["processes", "scaling"].contains(&name);
+        let contrast = Contrast::of(pair.map(|(place, number)| (series[place], number)), counts, &Rules::default());
+        let Contrast { name, unit, baseline: fewest, value: processes, cells, .. } = contrast;
+        let [alone, together] = pair.map(|(place, _)| found[place]);
+        let strong = together.series.facts.get("scaling").is_some_and(|name| name == Scaling::Strong.name());
         let scaling = if strong { Scaling::Strong } else { Scaling::Weak };
-        let ideal = if strong { f64::from(against.number) / f64::from(against.fewest) } else { 1.0 };
-        let shares = shares(together, reducing);
-        let cell = |gain: Gain| ParallelCell {
-            batch_size: gain.x,
-            together: gain.together,
-            efficiency: gain.speed_up / ideal,
-            low: gain.low / ideal,
-            high: gain.high / ideal,
-            reducing: shares.get(&gain.x.to_bits()).copied(),
+        let ideal = if strong { f64::from(processes) / f64::from(fewest) } else { 1.0 };
+        let shares = shares(&together.series, reducing);
+        let cell = |cell: &ComparedCell| {
+            let [efficiency, low, high] = cell.speed_up().map(|speed_up| speed_up / ideal);
+            let reducing = shares.get(&cell.x.to_bits()).copied();
+            ParallelCell { batch_size: cell.x, together: cell.second, efficiency, low, high, reducing }
         };
-        let cells: Vec<ParallelCell> = gains(&series, &against).into_iter().map(cell).collect();
-        let jumps_after = |place: usize, x: f64| found[place].findings.jumps.iter().any(|jump| jump.after == x);
+        let cells: Vec<ParallelCell> = cells.iter().map(cell).collect();
+        let jumps_after = |found: &Analysed, x: f64| found.findings.jumps.iter().any(|jump| jump.after == x);
         let beside = |pair: &[ParallelCell]| Beside {
             before: pair[0],
             behind: pair[1],
-            alone_jumps: jumps_after(against.alone, pair[0].batch_size),
-            together_jumps: jumps_after(against.together, pair[0].batch_size),
+            alone_jumps: jumps_after(alone, pair[0].batch_size),
+            together_jumps: jumps_after(together, pair[0].batch_size),
         };
-        let of_interest =
-            |place: &Beside| place.alone_jumps || place.together_jumps || place.behind.high < place.before.low;
+        let of_interest = |place: &Beside| place.alone_jumps || place.together_jumps || place.falls();
         let jumps = cells.windows(2).map(beside).filter(of_interest).collect();
-        let (fewest, processes) = (against.fewest, against.number);
-        let name = without(&without(together, "processes"), "scaling").label();
-        Parallel { name, scaling, unit: together.unit.clone(), fewest, processes, cells, jumps }
+        Parallel { name, scaling, unit, fewest, processes, cells, jumps }
     };
-    against_fewest(&series, "processes").into_iter().map(one).collect()
+    pairs(&series, "processes", |series| number(series, "processes")).into_iter().map(one).collect()
 }
 
 /// The shares of a series by batch size (its bits). Its cells lie in the plan in the order of its batch sizes.
@@ -111,35 +113,9 @@ fn shares(series: &Series, reducing: &BTreeMap<i64, f64>) -> BTreeMap<u64, f64> 
 /// The median share of a step in which gradients were being averaged, by cell number. Empty where the steps of `path` do not say it.
 ///
 /// # Errors
-/// As [`Table::scan`].
+/// As [`crate::store::Table::scan`].
 pub fn reducing(path: &Path) -> Result<BTreeMap<i64, f64>> {
     cell_medians(path, ["allreduce_time_s", "step_time_s"], |[reduced, step]| reduced / step)
-}
-
-/// The median over the counted steps of each cell, by cell number, of what `value` makes of the numbers in `columns`. Steps of which it
-/// makes no finite number do not count. Empty where the steps of `path` lack one of the columns.
-pub(super) fn cell_medians<const N: usize>(
-    path: &Path,
-    columns: [&str; N],
-    value: fn([f64; N]) -> f64,
-) -> Result<BTreeMap<i64, f64>> {
-    let wanted: Vec<&str> = ["cell", "warmup"].into_iter().chain(columns).collect();
-    let mut found: BTreeMap<i64, Vec<f64>> = BTreeMap::new();
-    Table::scan(path, &wanted, &mut |batch| {
-        if !wanted.iter().all(|name| batch.has(name)) {
-            return Ok(());
-        }
-        let (cells, warmup) = (batch.numbers("cell")?, batch.texts("warmup")?);
-        let numbers = columns.iter().map(|name| batch.numbers(name)).collect::<Result<Vec<_>>>()?;
-        for (row, (cell, warmup)) in cells.into_iter().zip(warmup).enumerate() {
-            let value = value(std::array::from_fn(|column| numbers[column][row]));
-            if matches!(warmup.as_str(), "0" | "false") && value.is_finite() {
-                found.entry(cell as i64).or_default().push(value);
-            }
-        }
-        Ok(())
-    })?;
-    Ok(found.into_iter().map(|(cell, mut values)| (cell, median(&mut values))).collect())
 }
 
 #[cfg(test)]
@@ -157,7 +133,7 @@ pub(crate) mod tests {
     }
 
     /// One process takes 10 ms + 1 ms an example, and 4 ms more beyond 12; two take 12 ms + 1 ms an example with weak scaling, 10 ms + 0.5 ms with strong.
-    pub(crate) fn run() -> Vec<Analysed> {
+    pub(crate) fn run() -> [Analysed; 4] {
         let alone = |x: f64| 0.01 + 0.001 * x + if x > 12.0 { 0.004 } else { 0.0 };
         let all = [
             series("1", "weak", 0..20, alone),
@@ -165,13 +141,13 @@ pub(crate) mod tests {
             series("2", "weak", 40..60, |x| 0.012 + 0.001 * x),
             series("2", "strong", 60..80, |x| 0.01 + 0.0005 * x),
         ];
-        all.into_iter().map(|series| Analysed { findings: series.find(&Settings::default()), series }).collect()
+        all.map(|series| Analysed { findings: series.find(&Settings::default()), series })
     }
 
     #[test]
     fn the_efficiency_matches_the_textbook_and_jumps_with_the_step_of_one_process() {
         let shares: BTreeMap<i64, f64> = (40..80).map(|cell| (cell, 0.01 * (cell % 20) as f64)).collect();
-        let found = parallel(&run(), &shares);
+        let found = parallel(&run().each_ref(), &shares);
         let names: Vec<_> = found.iter().map(|p| (p.name.as_str(), p.scaling, p.fewest, p.processes)).collect();
         assert_eq!(names, [("mlp", Scaling::Weak, 1, 2), ("mlp", Scaling::Strong, 1, 2)]);
         // By hand, at batch size 10: 20 / 22 weak, 20 / 15 / 2 strong.
@@ -200,6 +176,6 @@ pub(crate) mod tests {
 
     #[test]
     fn one_number_of_processes_has_no_efficiency() {
-        assert_eq!(parallel(&run()[..2], &BTreeMap::new()), []);
+        assert_eq!(parallel(&run().each_ref()[..2], &BTreeMap::new()), []);
     }
 }

@@ -1,8 +1,5 @@
 //! Changes that anyone sees and that no jump, bend or ramp names, in words.
 
-use serde_json::{Value, json};
-
-use super::entries::position;
 use crate::detect::{Unexplained, UnexplainedPlace};
 use crate::units::human;
 
@@ -47,19 +44,6 @@ pub fn at_the_ends(found: &[Unexplained]) -> Vec<String> {
         Some(format!("{points} {far} {side} the trend: a size or two more decides"))
     };
     found.iter().filter_map(text).collect()
-}
-
-/// For a program: `place` is `start`, `between` or `end`.
-pub fn json(found: &[Unexplained]) -> Value {
-    let one = |one: &Unexplained| {
-        let place = match one.place {
-            UnexplainedPlace::Start => "start",
-            UnexplainedPlace::Between => "between",
-            UnexplainedPlace::End => "end",
-        };
-        json!({"from": position(one.from), "to": position(one.to), "relative": one.relative, "place": place})
-    };
-    found.iter().map(one).collect()
 }
 
 #[cfg(test)]

@@ -1,28 +1,16 @@
 //! What copying the batch in each step costs: each series whose batch is copied against the one of the run that differs from it in nothing but
 //! that its batch lies in the device's memory.
 
-use super::compare::{self, ComparedCell, Decision, Overall, Rules};
-use super::scaling::without;
-use super::{Series, TimeOrRate};
+use super::{Contrast, pairs};
+use crate::analysis::compare::{ComparedCell, Decision, Rules};
+use crate::analysis::{Series, TimeOrRate};
 use crate::settings::DataPath;
 
+/// Its values are how the batch reaches the device: `pageable`, `pinned`, `prefetch`.
 const DATA: &str = "data";
 
-#[derive(Clone, Debug, PartialEq)]
-pub struct Transfer {
-    /// `vgg16`, `mlp, cpu`.
-    pub name: String,
-    /// How the batch reaches the device: `pageable`, `pinned`, `prefetch`.
-    pub data: String,
-    pub unit: String,
-    /// By batch size: the first time is that with the batch in place, the second that with its copy.
-    pub cells: Vec<ComparedCell>,
-    /// All batch sizes together; `None` with fewer than two whole blocks.
-    pub overall: Option<Overall>,
-}
-
-impl Transfer {
-    /// The cell with the largest ratio, among those whose step the copy provably makes longer. The decision counts all cells: of many
+impl Contrast {
+    /// The cell with the largest ratio, among those whose step is provably longer than at the baseline. The decision counts all cells: of many
     /// intervals some lie above 1 by chance.
     pub fn dearest(&self) -> Option<&ComparedCell> {
         let longer = self.cells.iter().filter(|cell| cell.decision == Decision::Slower);
@@ -31,22 +19,17 @@ impl Transfer {
 }
 
 /// Every series that copies. Empty where the run has one way of the data.
-pub fn transfers(series: &[Series]) -> Vec<Transfer> {
-    let bare: Vec<Series> = series.iter().map(|series| without(series, DATA)).collect();
-    let resident = DataPath::Resident.name();
-    let one = |copied: usize| {
-        let own = series[copied].value(DATA).filter(|own| *own != resident)?;
-        if series[copied].kind != TimeOrRate::Time {
-            return None;
-        }
-        let in_place = (0..series.len())
-            .find(|&at| series[at].value(DATA) == Some(resident) && bare[at].group == bare[copied].group)?;
-        let pair = [in_place, copied].map(|at| std::slice::from_ref(&bare[at]));
-        let compare::Comparison { cells, mut overall, .. } = compare::compare(pair[0], pair[1], &Rules::default());
-        let (name, unit) = (bare[copied].label(), bare[copied].unit.clone());
-        (!cells.is_empty()).then(|| Transfer { name, unit, data: own.to_owned(), cells, overall: overall.pop() })
+pub fn transfers(series: &[&Series]) -> Vec<Contrast> {
+    let is_copied = |series: &Series| {
+        let way = series.value(DATA).filter(|_| series.kind == TimeOrRate::Time)?;
+        Some(way != DataPath::Resident.name())
     };
-    (0..series.len()).filter_map(one).collect()
+    let sides = pairs(series, DATA, is_copied).into_iter().map(|pair| pair.map(|(place, _)| series[place]));
+    let one = |pair: [&Series; 2]| {
+        let ways = pair.map(|series| (series, series.value(DATA).unwrap_or_default().to_owned()));
+        Contrast::of(ways, |name| name != DATA, &Rules::default())
+    };
+    sides.map(one).filter(|transfer| !transfer.cells.is_empty()).collect()
 }
 
 #[cfg(test)]
@@ -73,8 +56,8 @@ pub(crate) mod tests {
 
     #[test]
     fn each_way_of_the_data_is_held_against_the_batch_in_place() {
-        let found = transfers(&run());
-        let names: Vec<_> = found.iter().map(|one| (one.name.as_str(), one.data.as_str())).collect();
+        let found = transfers(&Vec::from_iter(&run()));
+        let names: Vec<_> = found.iter().map(|one| (one.name.as_str(), one.value.as_str())).collect();
         assert_eq!(names, [("mlp, cpu", "pageable"), ("mlp, cpu", "pinned")]);
         // By hand, at 1000: 4 ms / 3 ms and 3.5 ms / 3 ms; at 10: 1.03 / 1.02.
         for (transfer, expected) in found.iter().zip([4.0 / 3.0, 3.5 / 3.0]) {
@@ -91,14 +74,14 @@ pub(crate) mod tests {
 
     #[test]
     fn a_copy_that_costs_nothing_that_can_be_shown_has_no_dearest_size() {
-        let found = transfers(&[series("cpu", "resident", 2e-6), series("cpu", "pageable", 2e-6)]);
+        let found = transfers(&[&series("cpu", "resident", 2e-6), &series("cpu", "pageable", 2e-6)]);
         assert!(found.len() == 1 && found[0].cells.len() == 3 && found[0].dearest().is_none(), "{found:?}");
     }
 
     // The copy makes 1.2 ms at 100 to 1.3 ms.
     #[test]
     fn a_size_that_is_longer_only_by_its_own_interval_is_not_the_dearest() {
-        let mut found = transfers(&run());
+        let mut found = transfers(&Vec::from_iter(&run()));
         let last = found[0].cells.last_mut().expect("cells");
         assert!(last.x == 1000.0 && last.low > 1.0 && last.decision == Decision::Slower, "{last:?}");
         last.decision = Decision::Ambiguous;
@@ -108,6 +91,6 @@ pub(crate) mod tests {
 
     #[test]
     fn one_way_of_the_data_has_nothing_to_be_held_against() {
-        assert_eq!(transfers(&run()[..2]), []);
+        assert_eq!(transfers(&Vec::from_iter(&run()[..2])), []);
     }
 }
