@@ -11,9 +11,9 @@ fn constants(folder: &Path, found: &mut Vec<(String, String)>) {
             continue;
         }
         let code = std::fs::read_to_string(&path).expect("readable");
-        let all = code.split("const ").skip(1).filter_map(|rest| rest.split_once(';').map(|(one, _)| one));
-        found.extend(all.filter_map(|one| {
-            let (name, value) = (one.split_once(':')?.0, one.split_once(" = ")?.1);
+        found.extend(code.lines().filter_map(|line| {
+            let (name, rest) = line.split_once("const ")?.1.split_once(": ")?;
+            let value = rest.split_once(" = ")?.1.trim_end_matches(';');
             Some((name.to_owned(), value.replace('_', "")))
         }));
     }
