@@ -11,7 +11,6 @@ use super::entries::positions;
 use super::style::Look;
 use crate::detect::Early;
 use crate::units::human;
-use crate::words::shortened;
 
 /// Part of the message about a changed file. It ends a run as a lost device does, but the device works.
 const WAS_CHANGED: &str = "was changed while the run measured it";

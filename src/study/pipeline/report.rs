@@ -5,10 +5,11 @@ use serde_json::{Value, json};
 use super::results::model::{Limit, Stage};
 use super::results::sides::{Half, SideTimes, Sides};
 use super::results::{FedCell, Knee, Results, Within};
-use crate::report::{Answer, Column, Document, Ground, Table, Warning, shortened};
+use crate::report::{Answer, Column, Document, Ground, Table, Warning};
 use crate::study::pipeline::PipelineRow;
 use crate::study::warning::{failed, were};
 use crate::units::human;
+use crate::words::shortened;
 
 /// The version of the document.
 const VERSION: u32 = 1;

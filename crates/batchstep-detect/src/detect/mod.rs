@@ -24,7 +24,7 @@
 //! # Rooms
 //!
 //! The rooms in the order in which they run; each uses only the rooms above it (`tests/order.rs`). For formulas,
-//! references and calibration see `docs/method.md`.
+//! references and calibration see `docs/method.md`, for pseudocode `docs/detector.md`.
 //!
 //! - `prepare`: observations are grouped by x and visit, freed of the factor that all x share over the run, and reduced
 //!   to one value and one error for each x.

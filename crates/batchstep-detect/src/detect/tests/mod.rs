@@ -10,6 +10,7 @@ mod places;
 mod power;
 mod shapes;
 mod sizes;
+mod vectors;
 
 use super::*;
 use crate::random::Rng;

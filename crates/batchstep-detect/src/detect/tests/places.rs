@@ -69,7 +69,7 @@ fn doubled_sizes_over_thirty_octaves_show_their_jump_and_no_other() {
     let (mut found_there, mut covered) = (0, 0);
     for seed in 0..40 {
         let simulation = || Simulation { xs: xs.clone(), ..Simulation::new(seed).reps(4).noise(0.02) };
-        assert_eq!(afters(&found(&simulation().of(time))), [], "{seed}");
+        assert_eq!(afters(&found(&simulation().of(time))), Vec::<f64>::new(), "{seed}");
         let jump = found(&simulation().of(|x| time(x) * if x > 65536.0 { 1.3 } else { 1.0 })).jumps;
         found_there += usize::from(matches!(&jump[..], [jump] if jump.after == 65536.0));
         covered +=
