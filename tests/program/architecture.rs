@@ -104,7 +104,7 @@ const ROOMS: &[(&str, &[&str])] = &[
         "study",
         &[
             "chart", "data", "device", "engine", "error", "kinds", "network", "page", "random", "report", "run",
-            "settings", "spec", "stats", "store", "units",
+            "settings", "spec", "stats", "store", "units", "words",
         ],
     ),
 ];
@@ -113,7 +113,7 @@ const ROOMS: &[(&str, &[&str])] = &[
 const CIRCLES: &[(&str, &[&str])] = &[
     ("commands", &["run", "study"]),
     ("spec", &["decode", "encode", "keys", "layers", "own"]),
-    ("study", &["fit", "pipeline", "told", "training"]),
+    ("study", &["fit", "pipeline", "spec", "told", "training"]),
 ];
 
 /// The folders of the rooms: the program's library, and the crates of the CPU engine and the detector, whose rooms the library re-exports under the

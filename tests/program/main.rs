@@ -2,6 +2,7 @@
 //! that it reads, and the order of its sources: in one binary, since linking each one takes as long as most of these tests.
 
 mod advise;
+mod answers;
 mod architecture;
 mod bad_runs;
 mod book;
