@@ -413,7 +413,7 @@ fn several_runs_share_a_picture_with_a_row_of_jumps_each() {
     // 4 * 0.004 s over 0.012 + 0.004 * 16 = 0.076 s is 21 %.
     for text in [
         "16: +21 %",
-        "No jump; one of 0.5 % or more would have been seen.",
+        "No jump; one of 0.5 % or more between 23 and 48 would have been seen.",
         "No jump is common to all 4.",
         "Step time (ms)",
         "Time per image (ms)",

@@ -12,7 +12,7 @@ pub fn failed<R: Stored>(messages: &[String]) -> Option<Warning> {
     Some(Warning::OfStudy { message, remedy })
 }
 
-/// That in so many epochs the loss was infinite or not a number.
+/// That the loss was infinite or not a number in this many epochs.
 pub fn not_finite(epochs: usize) -> Option<Warning> {
     let message = format!("the loss was not a finite number in {}", human::counted(epochs as u64, "epoch"));
     let remedy =

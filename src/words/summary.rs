@@ -93,7 +93,7 @@ pub fn is_too_steep(findings: &Findings) -> bool {
     findings.detectable.is_some_and(|seen| seen > STEEP || seen > COARSE && largest() > SHOULD_SHOW * seen)
 }
 
-/// A change between neighbours of so many times the smallest jump that would have been seen should have shown.
+/// A change between neighbours that is this many times the smallest jump that would have been seen should have shown.
 const SHOULD_SHOW: f64 = 2.0;
 
 /// Where only a larger jump would have been seen, the curve is too steep for its sizes.
