@@ -132,7 +132,7 @@ fn judged(runs: &[BTreeMap<Key, OfRun>], split: usize, rules: &Rules) -> Compari
 }
 
 impl<'a> Moved<'a> {
-    /// Both sides of the series `group`, in those of its cells that are in `common`.
+    /// Both sides of the series `group`, in its cells that are in `common`.
     fn of(group: &'a str, common: &BTreeSet<&'a Key>, runs: &[BTreeMap<Key, OfRun>], split: usize) -> Self {
         let keys: Vec<&Key> = common.iter().copied().filter(|key| key.group == group).collect();
         let side = |runs: &[BTreeMap<Key, OfRun>]| -> Vec<Vec<f64>> {

@@ -50,7 +50,7 @@ mod tests {
         rounded(ratios, 0.0)
     }
 
-    /// Of ratios of values that may be off by `rounding`, relative, together.
+    /// The error of the ratios and the p-value of each, where rounding may move each by the share `rounding`.
     fn rounded(ratios: &[f64], rounding: f64) -> Result<(f64, Vec<f64>)> {
         let welch = Welch { error: f64::INFINITY, freedom: 1.0 };
         let apart = |ratio: &f64| WelchTest { first: 0.0, second: ratio.ln(), welch, p: 1.0, rounding };

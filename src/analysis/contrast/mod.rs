@@ -48,7 +48,7 @@ pub fn geometric_mean<'a>(cells: impl IntoIterator<Item = &'a ComparedCell>) -> 
     (!logs.is_empty()).then(|| (logs.iter().sum::<f64>() / logs.len() as f64).exp())
 }
 
-/// The place of each series behind that of the one that has the least on the axis of `column` and is otherwise the same, with what they have.
+/// Pairs of series that differ only on the axis of `column`: first the one with the smallest value there, then each other one. Each has its place and its value.
 fn pairs<V: Ord + Copy>(
     series: &[&Series],
     column: &str,

@@ -51,7 +51,7 @@ impl Checking<'_> {
         let algorithms = match engine.algorithms(&workload) {
             Ok(algorithms) => algorithms,
             Err(error) => {
-                // Of the first one why; the run itself says it of each, if it is so then.
+                // Only the first one is said with its reason; the run itself says it of each that is still refused.
                 if !std::mem::replace(&mut seen.says_refused, true) {
                     let (name, why) = (subject.name(), error.clause());
                     (self.say)(&format!(

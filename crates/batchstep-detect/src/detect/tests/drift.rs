@@ -163,7 +163,7 @@ fn disturbances(seed: u64, steps: usize) -> [Vec<f64>; 3] {
     [wandering, periodic, (0..steps).map(|at| if burst(at) { 1.2 } else { 1.0 }).collect()]
 }
 
-/// Of 40 series of each kind without a jump, 1, 15 and 11 had one with three passes before passes were compared, and half of those that wander had a kink.
+/// Before passes were compared, jumps were found with three passes in 3, 22 and 13 of 60 like series of these kinds, and kinks in half of those that wander.
 #[test]
 fn in_passes_of_ascending_order_only_what_the_passes_share_is_a_jump() {
     for passes in [3, 8] {
